@@ -1,0 +1,59 @@
+"""DDP Lessons: launch real PyTorch workers from a notebook and see what they did.
+
+    from ddp_lessons import launch, show, views, compare
+
+Importing this package in a Jupyter kernel starts the worker server in the background and registers
+%%ranks; anywhere else it starts nothing. Names are looked up on first use, so that a worker, which
+imports only ddp_lessons.worker, never pays for a notebook's needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ddp_lessons.guess import compare
+    from ddp_lessons.launcher import launch
+    from ddp_lessons.machine import check_machine
+    from ddp_lessons.run import Run, WorkerError
+    from ddp_lessons.source import show
+
+_HOMES = {
+    "launch": "launcher",
+    "show": "source",
+    "compare": "guess",
+    "check_machine": "machine",
+    "Run": "run",
+    "WorkerError": "run",
+}
+__all__ = ["Run", "WorkerError", "check_machine", "compare", "launch", "show"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"ddp_lessons.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+def _settle_into_notebook() -> None:
+    """In IPython: the magic and the rich views. In a kernel: the warm server, too."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+    from ddp_lessons import magic, views
+
+    if hasattr(shell, "kernel"):
+        from ddp_lessons.engines import forkserver
+
+        forkserver.prepare()
+    magic.register(shell)
+    views.register(shell)
+
+
+_settle_into_notebook()

@@ -1,0 +1,245 @@
+"""The one entry of a worker, whichever engine started it.
+
+forkserver calls `main(folder, env)` in a forked child; torchrun runs
+`python -m ddp_lessons.bootstrap rank FOLDER` for every rank. Both do the same: take the kernel's
+environment, write this rank's logs, hang on the lifeline, run the script as `__main__`, write the
+end marker, leave by os._exit. `agent FOLDER ...` is torchrun itself on the same lifeline.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+import traceback
+import types
+from pathlib import Path
+
+SPEC, LIFELINE, EVENTS = "spec.json", "lifeline", "events.jsonl"
+
+
+def rank_folder(folder: Path, attempt: int, rank: int) -> Path:
+    return folder / f"attempt_{attempt}" / f"rank_{rank}"
+
+
+def main(folder: str, env: dict[str, str] | None = None) -> None:
+    """Run the script of the launch in `folder` as one rank. Does not return."""
+    lead_own_group()
+    hold_lifeline(Path(folder))
+    if env is not None:
+        # A forked child has the environment of the server's start, not the kernel's of today.
+        os.environ.clear()
+        os.environ.update(env)
+    attempt, rank = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)), int(os.environ["RANK"])
+    here = rank_folder(Path(folder), attempt, rank)
+    here.mkdir(parents=True, exist_ok=True)
+    redirect(here)
+    events = Events(here / EVENTS)
+    events.write(
+        "started",
+        pid=os.getpid(),
+        parent=os.getppid(),
+        node=int(os.environ["GROUP_RANK"]),
+        local_rank=int(os.environ["LOCAL_RANK"]),
+    )
+    os.environ["DDP_LESSONS_RECORDS"] = str(here / "records.jsonl")
+    spec = json.loads((Path(folder) / SPEC).read_text(encoding="utf-8"))
+    os.chdir(spec["cwd"])
+    sys.path[:] = [str(Path(spec["script"]).parent), *spec["sys_path"]]
+    sys.argv = [spec["script"], *spec["args"]]
+    settle_libraries()
+    note_joining(events)
+    code, end = run_script(spec["script"])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    events.write("ended", code=code, **end)
+    # Not sys.exit: a process that used DDP on gloo aborts now and then in interpreter shutdown.
+    os._exit(code)
+
+
+class Events:
+    """This rank's milestones: started, joined, ended. One JSON line each, flushed by the write."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def write(self, event: str, **facts: object) -> None:
+        line = json.dumps({"event": event, "time": time.monotonic(), **facts})
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def lead_own_group() -> None:
+    """Leave the kernel's process group: Stop must reach the kernel only, and stopping a rank must
+    take its children along."""
+    if hasattr(os, "setpgid") and os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)
+
+
+def hold_lifeline(folder: Path) -> None:
+    """Kill this process's group as soon as the launching process has closed the lifeline or died.
+
+    The lifeline is a FIFO whose write end only the launching process holds. SIGTERM handlers and
+    blocked collectives cannot stand in the way: the reader thread sends SIGKILL.
+    """
+    path = folder / LIFELINE
+    if not path.exists():
+        _watch_parent()
+        return
+    # Non-blocking: a blocking open would wait for ever if the launching process is already dead.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(fd, True)
+
+    def watch() -> None:
+        while os.read(fd, 1):
+            pass
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="lifeline", daemon=True).start()
+
+
+def _watch_parent() -> None:
+    """Where there are no FIFOs (Windows): end when the launching process ends."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="lifeline", daemon=True).start()
+
+
+def redirect(here: Path) -> None:
+    """Send file descriptors 1 and 2, and so also what C++ prints, to this rank's own files."""
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        file = os.open(here / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(file, fd)
+        os.close(file)
+        stream = open(  # noqa: SIM115
+            fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def settle_libraries() -> None:
+    """Make libraries that the fork brought along follow this rank's environment."""
+    if "torch" in sys.modules:
+        import torch
+        import torch.distributed as dist
+
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+        dist.set_debug_level_from_env()
+    if "numpy" in sys.modules:
+        # The fork copied numpy's generator, so all ranks would draw the same numbers.
+        import numpy
+
+        numpy.random.seed()
+
+
+def note_joining(events: Events) -> None:
+    """Record when this rank calls init_process_group and when that returns."""
+    import torch.distributed as dist
+
+    inner = dist.init_process_group
+
+    def init_process_group(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
+        events.write("joining")
+        result = inner(*args, **kwargs)
+        events.write("joined")
+        return result
+
+    init_process_group.__doc__ = inner.__doc__
+    dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+
+
+def run_script(path: str) -> tuple[int, dict]:
+    """Run the file as `__main__`; return its exit code and the facts of its end."""
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    module.__builtins__ = __builtins__
+    sys.modules["__main__"] = module
+    try:
+        code = compile(Path(path).read_bytes(), path, "exec")
+        exec(code, module.__dict__)
+        wait_for_threads()
+    except SystemExit as stop:
+        if stop.code is None or stop.code == 0:
+            return 0, {"finished": True, "left": describe(stop, "exit", "0")}
+        if not isinstance(stop.code, int):
+            print(stop.code, file=sys.stderr)
+        number = stop.code if isinstance(stop.code, int) else 1
+        return number & 0xFF, {"finished": False, "failure": describe(stop, "exit", str(stop.code))}
+    except BaseException as error:  # noqa: BLE001  the report must see whatever ended the script
+        traceback.print_exception(without_ours(error))
+        message = str(error)
+        return 1, {"finished": False, "failure": describe(error, type(error).__name__, message)}
+    return 0, {"finished": True}
+
+
+def wait_for_threads() -> None:
+    """What the interpreter does at its end, and os._exit does not: join non-daemon threads."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+
+
+def without_ours(error: BaseException) -> BaseException:
+    """The error with this module's own frames cut from the top of its traceback."""
+    tb = error.__traceback__
+    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
+        tb = tb.tb_next
+    return error.with_traceback(tb)
+
+
+def describe(error: BaseException, kind: str, message: str) -> dict:
+    """The failure as data: the reader's own frames, outermost first."""
+    if isinstance(error, SyntaxError) and error.filename:
+        frames = [(error.filename, error.lineno or 0, "<module>", (error.text or "").strip())]
+    else:
+        stack = traceback.extract_tb(error.__traceback__)
+        frames = [(f.filename, f.lineno or 0, f.name, f.line or "") for f in stack]
+    own = [frame for frame in frames if is_readers(frame[0])]
+    return {"kind": kind, "message": message, "frames": own}
+
+
+def is_readers(filename: str) -> bool:
+    """Whether a file is the reader's own: not the standard library, not an installed package.
+
+    The course's scripts count as the reader's own, the rest of this package does not.
+    """
+    if filename.startswith("<"):
+        return False
+    path = Path(filename).resolve()
+    package = Path(__file__).resolve().parent
+    if package in path.parents:
+        return package / "scripts" in path.parents
+    library = Path(os.__file__).resolve().parent
+    return library not in path.parents and "site-packages" not in path.parts
+
+
+def agent(folder: str, argv: list[str]) -> None:
+    """Be torchrun, on the lifeline: it must not outlive the launching process either."""
+    lead_own_group()
+    hold_lifeline(Path(folder))
+    sys.argv = ["torchrun", *argv]
+    runpy.run_module("torch.distributed.run", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    role, place, *rest = sys.argv[1:]
+    # One copy of this module under its real name, not a second one as __main__.
+    entry = importlib.import_module("ddp_lessons.bootstrap")
+    if role == "agent":
+        entry.agent(place, rest)
+    else:
+        entry.main(place)

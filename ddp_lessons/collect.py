@@ -1,0 +1,115 @@
+"""Read a finished run's folder into a Run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ddp_lessons.bootstrap import EVENTS, rank_folder
+from ddp_lessons.placement import Placement
+from ddp_lessons.run import Failure, Rank, Record, Run
+
+KEEP = 1_000_000  # bytes of each stream that a Rank carries: this much from either end
+
+
+def collect(
+    name: str,
+    script: Path,
+    folder: Path,
+    placed: Placement,
+    exitcodes: Mapping[int, int | None],
+    seconds: float,
+) -> Run:
+    """The Run that the ranks left in `folder`; `exitcodes` lacks the ranks that were stopped."""
+    attempt = last_attempt(folder)
+    ranks = tuple(
+        read_rank(rank, rank_folder(folder, attempt, rank), device, exitcodes.get(rank), script, name)
+        for rank, device in enumerate(placed.devices)
+    )
+    return Run(name, len(ranks), placed, seconds, ranks, folder, attempt)
+
+
+def read_rank(
+    rank: int, here: Path, device: str, exitcode: int | None, script: Path, name: str
+) -> Rank:
+    events = read_events(here)
+    started, ended = events.get("started", {}), events.get("ended", {})
+    failure = ended.get("failure") or ended.get("left")
+    return Rank(
+        rank=rank,
+        device=device,
+        pid=started.get("pid"),
+        parent=started.get("parent"),
+        exitcode=exitcode,
+        stdout=read_text(here / "stdout"),
+        stderr=read_text(here / "stderr"),
+        records=read_records(here / "records.jsonl"),
+        finished=ended.get("finished", False),
+        failure=read_failure(failure, script, name) if failure else None,
+        node=started.get("node", 0),
+        local_rank=started.get("local_rank", rank),
+        started=started.get("time"),
+        called=events.get("joining", {}).get("time"),
+        joined=events.get("joined", {}).get("time"),
+        ended=ended.get("time"),
+    )
+
+
+def read_failure(facts: Mapping, script: Path, name: str) -> Failure:
+    frames = tuple(
+        (name if Path(file) == script else Path(file).name, line, function, source)
+        for file, line, function, source in facts["frames"]
+    )
+    file, line = frames[-1][:2] if frames else (None, None)
+    return Failure(facts["kind"], facts["message"], file, line, frames)
+
+
+def read_events(here: Path) -> dict[str, dict]:
+    """A rank's milestones by name; a line that the rank was writing when it died is left out."""
+    events = {}
+    for line in read_lines(here / EVENTS):
+        event = json.loads(line)
+        events.setdefault(event["event"], event)
+    return events
+
+
+def read_records(path: Path) -> tuple[Record, ...]:
+    return tuple(Record(**json.loads(line)) for line in read_lines(path))
+
+
+def read_lines(path: Path) -> list[str]:
+    """The whole lines of a file that may not exist and may end in the middle of a line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    return text[: text.rfind("\n") + 1].splitlines()
+
+
+def read_text(path: Path) -> str:
+    """A stream's text; of a very long one the two ends, with a line between that says so."""
+    try:
+        size = path.stat().st_size
+        with open(path, "rb") as file:
+            if size <= 2 * KEEP:
+                return file.read().decode("utf-8", errors="replace")
+            head = file.read(KEEP)
+            file.seek(size - KEEP)
+            tail = file.read()
+    except FileNotFoundError:
+        return ""
+    middle = f"\n… {size - 2 * KEEP:,} bytes left out: the whole text is in run.log …\n"
+    return head.decode("utf-8", "replace") + middle + tail.decode("utf-8", "replace")
+
+
+def last_attempt(folder: Path) -> int:
+    """The number of the newest attempt that started a rank, from 0."""
+    attempts = [int(path.name.partition("_")[2]) for path in folder.glob("attempt_*")]
+    return max(attempts, default=0)
+
+
+def finished(folder: Path, rank: int) -> bool:
+    """Whether the rank, in its newest attempt, wrote that its script came to its end."""
+    here = rank_folder(folder, last_attempt(folder), rank)
+    return read_events(here).get("ended", {}).get("finished", False)

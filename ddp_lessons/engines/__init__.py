@@ -1,0 +1,68 @@
+"""The ways to start workers, behind one small interface: start(job) -> Workers.
+
+An engine starts the ranks of a Job, says which have ended, and stops the rest. It knows nothing of
+records, reports or notebooks. Adding one means adding one module with prepare() and start(job),
+and its name here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+NAMES = ("forkserver", "torchrun")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an engine needs to know. `env` is the environment that every rank starts from; the
+    TCPStore answers at 127.0.0.1:`port`; `visible` is CUDA_VISIBLE_DEVICES for each machine."""
+
+    folder: Path
+    world_size: int
+    nnodes: int
+    max_restarts: int
+    port: int
+    env: Mapping[str, str]
+    visible: tuple[str | None, ...]
+
+    def machine_env(self, node: int) -> dict[str, str]:
+        """The environment of machine `node`'s ranks before the engine adds RANK and the like."""
+        env = dict(self.env)
+        if self.visible[node] is not None:
+            env["CUDA_VISIBLE_DEVICES"] = self.visible[node]
+        return env
+
+
+class Workers(Protocol):
+    """The ranks of one job, from start to end."""
+
+    def wait(self, seconds: float) -> dict[int, int | None]:
+        """Block until a rank ends, at most `seconds`; return the new ends as rank -> exit code.
+
+        Exit codes are negative for signals, None where the engine cannot know them.
+        """
+
+    def running(self) -> set[int]:
+        """The ranks whose end has not been returned by wait() yet."""
+
+    def stop(self) -> None:
+        """End every process of the job that still lives, children included, and wait for that."""
+
+
+def prepare(name: str) -> None:
+    """Let the engine get ready in the background, if it has anything to get ready."""
+    _module(name).prepare()
+
+
+def start(name: str, job: Job) -> Workers:
+    """Start the job with the engine of that name."""
+    return _module(name).start(job)
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"ddp_lessons.engines.{name}")

@@ -1,0 +1,121 @@
+"""Workers started by the real torchrun, one agent for each machine (all machines are this one).
+
+Slower than the forkserver by a factor of about fifty, and needed for what only torchrun does: a
+group on several machines, and restarts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ddp_lessons import bootstrap, collect
+from ddp_lessons.engines import Job
+
+POLL = 0.02  # seconds between looks at the agents and at the ranks' end markers
+
+
+def prepare() -> None:
+    """Nothing can be had in advance: each run is a fresh torchrun."""
+
+
+def start(job: Job) -> TorchrunWorkers:
+    """Start one torchrun agent for each machine."""
+    agents = []
+    try:
+        for node in range(job.nnodes):
+            agents.append(_agent(job, node))
+    except BaseException:
+        TorchrunWorkers(job, agents).stop()
+        raise
+    return TorchrunWorkers(job, agents)
+
+
+def _agent(job: Job, node: int) -> subprocess.Popen:
+    command = [
+        sys.executable,
+        *("-m", "ddp_lessons.bootstrap", "agent", str(job.folder)),
+        *arguments(job),
+        *("-m", "ddp_lessons.bootstrap", "rank", str(job.folder)),
+    ]
+    env = job.machine_env(node)
+    package = str(Path(bootstrap.__file__).parent.parent)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [package, env.get("PYTHONPATH")]))
+    with open(job.folder / f"agent_{node}.log", "wb") as log:
+        return subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+        )
+
+
+def arguments(job: Job) -> list[str]:
+    """torchrun's own arguments: the launching process hosts the rendezvous store, so that two
+    agents cannot race for a port."""
+    return [
+        f"--nnodes={job.nnodes}",
+        f"--nproc-per-node={job.world_size // job.nnodes}",
+        f"--max-restarts={job.max_restarts}",
+        f"--rdzv-id={job.folder.name}",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=127.0.0.1:{job.port}",
+        "--rdzv-conf=is_host=false",
+        "--local-addr=127.0.0.1",
+    ]
+
+
+class TorchrunWorkers:
+    """The agents of one job. A rank's end is read from its end marker or, for a rank that could not
+    write one, from the agents' report."""
+
+    def __init__(self, job: Job, agents: list[subprocess.Popen]):
+        self._job = job
+        self._agents = agents
+        self._running = set(range(job.world_size))
+
+    def running(self) -> set[int]:
+        return set(self._running)
+
+    def wait(self, seconds: float) -> dict[int, int | None]:
+        deadline = time.monotonic() + seconds
+        while True:
+            done = all(agent.poll() is not None for agent in self._agents)
+            ended = self._ended(done)
+            if ended or time.monotonic() >= deadline:
+                self._running.difference_update(ended)
+                return ended
+            time.sleep(min(POLL, max(0.0, deadline - time.monotonic())))
+
+    def _ended(self, agents_done: bool) -> dict[int, int | None]:
+        attempt = collect.last_attempt(self._job.folder)
+        if attempt < self._job.max_restarts and not agents_done:
+            return {}  # a rank that ends now may be started again
+        ends: dict[int, int | None] = {}
+        for rank in self._running:
+            here = bootstrap.rank_folder(self._job.folder, attempt, rank)
+            code = collect.read_events(here).get("ended", {}).get("code")
+            if code is not None:
+                ends[rank] = code
+            elif agents_done:
+                ends[rank] = self._reported_code(rank)
+        return ends
+
+    def _reported_code(self, rank: int) -> int | None:
+        """The exit code of a rank that wrote no end marker, from the agents' failure report."""
+        logs = sorted(self._job.folder.glob("agent_*.log"))
+        text = "".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)
+        found = re.findall(rf"rank\s*: {rank} \(.*\n\s*exitcode\s*: (-?\d+)", text)
+        return int(found[-1]) if found else None
+
+    def stop(self) -> None:
+        # The lifeline is closed by now: the ranks end by themselves, each with its whole group.
+        # An agent that is killed before its ranks would leave them to nobody.
+        for agent in self._agents:
+            if agent.poll() is None:
+                agent.send_signal(signal.SIGKILL)
+        for agent in self._agents:
+            agent.wait(timeout=10)
+        self._running.clear()

@@ -1,0 +1,77 @@
+"""Where the runs of this Python process keep their logs, and how old ones go away."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+PREFIX = "ddp_lessons-"
+_numbers = itertools.count(1)
+
+
+@cache
+def session() -> Path:
+    """This process's folder, made on first use; leftovers of processes that are gone are removed."""
+    home = Path(tempfile.gettempdir())
+    for old in home.glob(f"{PREFIX}*"):
+        if _is_left_over(old):
+            shutil.rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
+    _hold(folder)
+    atexit.register(_clean, folder, os.getpid())
+    return folder
+
+
+def new_run() -> Path:
+    """A new, empty folder for one launch."""
+    folder = session() / f"run_{next(_numbers)}"
+    folder.mkdir()
+    return folder
+
+
+def cell_file() -> Path:
+    """A new path for the code of a %%ranks cell."""
+    folder = session() / f"cell_{next(_numbers)}"
+    folder.mkdir()
+    return folder / "cell.py"
+
+
+def _hold(folder: Path) -> None:
+    """Lock the folder for as long as this process lives: a crash releases it, a pid could lie."""
+    with contextlib.suppress(ImportError):
+        import fcntl
+
+        fd = os.open(folder / "lock", os.O_CREAT | os.O_RDWR)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def _is_left_over(folder: Path) -> bool:
+    try:
+        import fcntl
+
+        fd = os.open(folder / "lock", os.O_RDWR)
+    except (ImportError, OSError):
+        return False  # not ours, or just being made
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _clean(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_cell(path: Path) -> bool:
+    """Whether cell_file() made this path."""
+    return path.name == "cell.py" and path.parent.parent == session()

@@ -1,0 +1,53 @@
+"""compare(): a reader's guess beside what the ranks measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ddp_lessons.run import short
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A guess, what was measured, and whether they agree (None while there is no guess)."""
+
+    guess: Any
+    measured: Any
+
+    @property
+    def agrees(self) -> bool | None:
+        return None if self.guess is None else same(self.guess, self.measured)
+
+    def __repr__(self) -> str:
+        if self.agrees is None:
+            return f"no guess · measured {short(self.measured)}"
+        verdict = "yes" if self.agrees else "not this time"
+        return f"{verdict} · guess {short(self.guess)} · measured {short(self.measured)}"
+
+
+def compare(guess: Any, measured: Any) -> Comparison:
+    """Put `guess` beside `measured`; a cell that ends with it shows the verdict.
+
+    Numbers agree within 0.5 percent. One guess may stand for a list whose entries are all equal.
+    While `guess` is None the result says "no guess".
+    """
+    return Comparison(guess, measured)
+
+
+def same(guess: Any, measured: Any) -> bool:
+    """Whether the two say the same, as compare() means it."""
+    listed = isinstance(measured, list | tuple)
+    if listed and not isinstance(guess, list | tuple):
+        return len(measured) > 0 and all(same(guess, item) for item in measured)
+    if listed:
+        return len(guess) == len(measured) and all(
+            same(g, m) for g, m in zip(guess, measured, strict=True)
+        )
+    numbers = (int, float)
+    if isinstance(guess, numbers) and isinstance(measured, numbers):
+        return math.isclose(guess, measured, rel_tol=5e-3, abs_tol=1e-9)
+    if isinstance(guess, str) and isinstance(measured, str):
+        return guess.strip().casefold() == measured.strip().casefold()
+    return bool(guess == measured)

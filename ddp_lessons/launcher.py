@@ -1,0 +1,230 @@
+"""launch(): the one way to start workers. Returns a Run, or raises and says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ddp_lessons import bootstrap, collect, engines, folders, placement, report, scripts
+from ddp_lessons.engines import Job, Workers
+from ddp_lessons.run import Run, WorkerError, say
+
+MOST_RANKS = 128
+GRACE = 1.0  # seconds that the other ranks get to report after the first failure
+
+
+def launch(
+    script: str | Path,
+    world_size: int = 2,
+    *,
+    args: Sequence[object] = (),
+    nnodes: int = 1,
+    max_restarts: int = 0,
+    device: str = "auto",
+    engine: str = "forkserver",
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+) -> Run:
+    """Run `script` on `world_size` ranks and return what each one reported.
+
+    script: a path, or a course script's name such as "02_process_groups/hello.py".
+    world_size: the total over all machines, 1 to 128, divisible by nnodes.
+    args: the script's command line arguments.
+    nnodes: machines to act as (all are this one); more than 1 needs engine="torchrun".
+    max_restarts: how often a failed group is started again; more than 0 needs engine="torchrun".
+    device: "auto" takes NCCL where there are as many GPUs as ranks and gloo on the CPU elsewhere;
+        "cuda" and "cpu" insist.
+    engine: "forkserver" answers in about 0.1 s; "torchrun" is the real command.
+    timeout: seconds, for the whole run.
+    env: environment variables on top of this process's own.
+
+    Raises WorkerError if any rank raises, leaves early or is still running at the limit;
+    ValueError or TypeError for an argument out of range; FileNotFoundError or SyntaxError for the
+    script; RuntimeError for device="cuda" without enough GPUs; KeyboardInterrupt for the Stop
+    button. In each case no process is left behind.
+    """
+    began = time.monotonic()
+    with _one_sentence():
+        path = scripts.find(script)
+        check_arguments(world_size, nnodes, max_restarts, device, engine, timeout)
+        check_syntax(path)
+        engines.prepare(engine)  # before torch is imported here, so that both imports overlap
+        placed = placement.place(
+            world_size, nnodes, device, gpus=placement.gpu_count(), nccl=placement.nccl_built()
+        )
+    folder = folders.new_run()
+    environment = rank_environment(world_size, env or {})
+    write_spec(folder, path, args)
+    with lifeline(folder) as cut, store() as port:
+        job = Job(folder, world_size, nnodes, max_restarts, port, environment, placed.visible)
+        workers = engines.start(engine, job)
+        try:
+            exitcodes = watch(workers, began + timeout, folder)
+        except KeyboardInterrupt:
+            count = len(workers.running())
+            note = f"{count} rank{'' if count == 1 else 's'} stopped"
+            raise say(KeyboardInterrupt(note)) from None
+        finally:
+            stopped = workers.running()
+            cut()
+            workers.stop()
+    name = "cell" if folders.is_cell(path) else path.name
+    run = collect.collect(
+        name, path, folder, placed, exitcodes, seconds=time.monotonic() - began
+    )
+    if not run.ok:
+        guilty, text = report.explain(run, stopped, timeout)
+        raise WorkerError(text, run, guilty)
+    return run
+
+
+def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | None]:
+    """Wait until all ranks have ended, or until shortly after one has failed, or for the limit."""
+    exitcodes: dict[int, int | None] = {}
+    while workers.running():
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            break
+        ended = workers.wait(seconds)
+        exitcodes.update(ended)
+        if any(code != 0 or not collect.finished(folder, rank) for rank, code in ended.items()):
+            # The rank that failed first is not always the first to be seen: let the others report.
+            deadline = min(deadline, time.monotonic() + GRACE)
+    return exitcodes
+
+
+def check_arguments(
+    world_size: Any, nnodes: Any, max_restarts: Any, device: str, engine: str, timeout: Any
+) -> None:
+    """Raise ValueError, with the allowed range, for any argument of launch() that is out of it."""
+
+    def whole(name: str, value: Any, low: int, high: int) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"{name} is a whole number from {low} to {high}, not {value!r}")
+
+    whole("world_size", world_size, 1, MOST_RANKS)
+    whole("nnodes", nnodes, 1, MOST_RANKS)
+    whole("max_restarts", max_restarts, 0, 100)
+    if engine not in engines.NAMES:
+        raise ValueError(f"engine is one of {', '.join(engines.NAMES)}, not {engine!r}")
+    if device not in ("auto", "cuda", "cpu"):
+        raise ValueError(f"device is auto, cuda or cpu, not {device!r}")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    if world_size % nnodes:
+        raise ValueError(
+            f"world_size={world_size} ranks do not divide into nnodes={nnodes} equal machines"
+        )
+    if engine != "torchrun":
+        for name, value, plain in (("nnodes", nnodes, 1), ("max_restarts", max_restarts, 0)):
+            if value != plain:
+                raise ValueError(f'{name}={value} needs engine="torchrun"')
+
+
+def check_syntax(path: Path) -> None:
+    """Raise SyntaxError, in one sentence, before any process starts."""
+    try:
+        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        where = "cell" if folders.is_cell(path) else path.name
+        at = f", line {line}" if line else ""
+        text = (getattr(error, "text", None) or "").strip()
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise SyntaxError(f"{where}{at}: {message}" + (f": {text}" if text else "")) from None
+
+
+def rank_environment(world_size: int, extra: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment as it is now, plus what keeps ranks on one machine well-behaved."""
+    env = dict(os.environ)
+    env.setdefault("OMP_NUM_THREADS", str(max(1, cores() // world_size)))
+    # Without it gloo looks the host name up, and warns where that does not resolve.
+    env.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+    env.update({name: str(value) for name, value in extra.items()})
+    return env
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def write_spec(folder: Path, path: Path, args: Sequence[object]) -> None:
+    """Leave in the run's folder what every rank reads, under any engine, before it starts."""
+    if isinstance(args, str | bytes):
+        args = [args]
+    spec = {
+        "script": str(path),
+        "args": [str(arg) for arg in args],
+        "cwd": str(Path.cwd()),
+        "sys_path": [entry for entry in sys.path if entry],
+    }
+    (folder / bootstrap.SPEC).write_text(json.dumps(spec), encoding="utf-8")
+
+
+@contextmanager
+def lifeline(folder: Path) -> Iterator[Any]:
+    """Hold the FIFO that every rank of this run hangs on; yields the function that lets go of it.
+
+    The kernel of the operating system lets go of it too, when this process dies.
+    """
+    if not hasattr(os, "mkfifo"):
+        yield lambda: None
+        return
+    path = folder / bootstrap.LIFELINE
+    os.mkfifo(path, 0o600)
+    # Read and write: opening for writing alone would block until a rank opens the other end.
+    held = [os.open(path, os.O_RDWR)]
+
+    def cut() -> None:
+        while held:
+            os.close(held.pop())
+
+    try:
+        yield cut
+    finally:
+        cut()
+
+
+@contextmanager
+def store() -> Iterator[int]:
+    """Serve a new TCPStore on 127.0.0.1 and yield its port.
+
+    The port is bound before anyone is told of it, so no other process can take it. A store serves
+    one run only: the next one would find this one's keys.
+    """
+    from torch.distributed import TCPStore
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        server = TCPStore(
+            "127.0.0.1",
+            port,
+            None,
+            True,
+            wait_for_workers=False,
+            master_listen_fd=listener.detach(),
+        )
+    try:
+        yield port
+    finally:
+        del server
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Errors about the call itself reach a notebook as one sentence, without our frames."""
+    try:
+        yield
+    except Exception as error:
+        raise say(error) from None

@@ -1,0 +1,58 @@
+"""%%ranks: run a cell's code on real ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from IPython import get_ipython
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from ddp_lessons import folders
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from ddp_lessons.run import Run
+
+
+@magic_arguments()
+@argument("-n", "--world-size", type=int, default=2, help="number of ranks (default 2)")
+@argument("-o", "--out", default=None, help="the variable that takes the Run")
+@argument("--nnodes", type=int, default=1, help="machines to act as; needs --engine torchrun")
+@argument("--device", default="auto", help="auto, cuda or cpu")
+@argument("--engine", default="forkserver", help="forkserver or torchrun")
+@argument("--timeout", type=float, default=60, help="seconds for the whole run (default 60)")
+def ranks(line: str, cell: str) -> Run:
+    """Run this cell's code as a script of its own on several ranks.
+
+    The ranks are new processes: they see none of this notebook's variables.
+    """
+    from ddp_lessons.launcher import launch
+    from ddp_lessons.run import WorkerError
+
+    options = parse_argstring(ranks, line)
+    path = folders.cell_file()
+    # The magic's own line stays, as a comment: line numbers in reports are the cell's.
+    path.write_text(f"# %%ranks {line}\n{cell}", encoding="utf-8")
+    names = get_ipython().user_ns
+    try:
+        run = launch(
+            path,
+            options.world_size,
+            nnodes=options.nnodes,
+            device=options.device,
+            engine=options.engine,
+            timeout=options.timeout,
+        )
+    except WorkerError as error:
+        if options.out:
+            names[options.out] = error.run
+        raise
+    if options.out:
+        names[options.out] = run
+    return run
+
+
+def register(shell: InteractiveShell) -> None:
+    """Make %%ranks known to this shell."""
+    shell.register_magic_function(ranks, "cell", "ranks")

@@ -1,0 +1,91 @@
+"""Which backend and device each rank gets, and the sentence that says why.
+
+Pure arithmetic: the number of GPUs comes in as an argument. `gpu_count()` is the one question asked
+of the machine, and it leaves CUDA uninitialised where the driver's library can be asked instead.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the ranks of one run go.
+
+    `devices` has one torch device string a rank. `visible` is the CUDA_VISIBLE_DEVICES that each
+    machine's ranks see (None: leave it as it is), one entry a machine.
+    """
+
+    backend: str
+    devices: tuple[str, ...]
+    visible: tuple[str | None, ...]
+    sentence: str
+
+
+def gpu_count() -> int:
+    """How many GPUs a new process would see, honouring CUDA_VISIBLE_DEVICES."""
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def nccl_built() -> bool:
+    import torch.distributed as dist
+
+    return dist.is_nccl_available()
+
+
+def place(
+    world_size: int, nnodes: int = 1, device: str = "auto", *, gpus: int, nccl: bool
+) -> Placement:
+    """Choose backend and devices for `world_size` ranks on `nnodes` machines (all of them this one).
+
+    As many GPUs as ranks: NCCL, one GPU a rank; with nnodes > 1 each machine is given its own GPUs
+    by CUDA_VISIBLE_DEVICES, so that LOCAL_RANK counts from 0 on each. Otherwise gloo on the CPU.
+    Raises RuntimeError if device="cuda" cannot be had, with the ways out.
+    """
+    ranks = f"{world_size} rank" + ("" if world_size == 1 else "s")
+    cards = f"{gpus} GPU" + ("" if gpus == 1 else "s")
+    fits = gpus >= world_size and nccl
+    if device == "cuda" and not fits:
+        if gpus and not nccl:
+            why = "this build of torch has no NCCL. Install a CUDA build of torch on Linux"
+        elif gpus:
+            why = f"{ranks} need {world_size} GPUs. Ask for world_size={gpus}"
+        else:
+            why = f"{ranks} need {world_size} GPUs. Run this on a machine that has them"
+        raise RuntimeError(
+            f'device="cuda": this machine shows {cards}, and {why}, or leave out device= to run '
+            "the same ranks with gloo on the CPU."
+        )
+    if device == "cpu" or not fits:
+        if device == "cpu":
+            why = 'asked for with device="cpu"'
+        elif gpus and not nccl:
+            why = f"{cards}, but this build of torch has no NCCL"
+        elif gpus:
+            why = f"{ranks} and {cards}: NCCL wants a GPU for each rank"
+        else:
+            why = "no GPU on this machine"
+        return Placement(
+            "gloo", ("cpu",) * world_size, ("",) * nnodes, f"gloo on the CPU ({why})."
+        )
+    per_node = world_size // nnodes
+    devices = tuple(f"cuda:{rank % per_node}" for rank in range(world_size))
+    if nnodes == 1:
+        return Placement("nccl", devices, (None,), f"NCCL, one GPU a rank ({cards}).")
+    cards_seen = _visible(gpus)
+    visible = tuple(
+        ",".join(cards_seen[node * per_node : (node + 1) * per_node]) for node in range(nnodes)
+    )
+    return Placement(
+        "nccl", devices, visible, f"NCCL, one GPU a rank; each machine sees {per_node} of {cards}."
+    )
+
+
+def _visible(gpus: int) -> list[str]:
+    """The names under which this process's GPUs can be handed on, as CUDA_VISIBLE_DEVICES has them."""
+    listed = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    return listed[:gpus] if listed != [""] else [str(i) for i in range(gpus)]

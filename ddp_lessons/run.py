@@ -1,0 +1,216 @@
+"""What came back from the workers, as plain frozen data, and the error that carries it.
+
+Nothing here starts a process, draws, or touches torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ddp_lessons.placement import Placement
+
+HEAD_LINES, TAIL_LINES = 12, 6  # of each rank's output, in a summary
+
+
+@dataclass(frozen=True)
+class Record:
+    """One call of `record(name, **values)` in a script.
+
+    `time` is in seconds on the machine's monotonic clock: comparable between the ranks of one
+    machine, meaningless as a date. `line` is where in the script it was called. Tensors arrive as
+    nested lists.
+    """
+
+    rank: int
+    name: str
+    time: float
+    line: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a rank's script ended when it did not reach its last line.
+
+    `line` is the last line of the reader's own code in the traceback (None if unknown), `file` that
+    file's name, `frames` the reader's own frames as (file, line, function, source), outermost first.
+    """
+
+    kind: str  # the exception's class name, or "exit"
+    message: str
+    file: str | None = None
+    line: int | None = None
+    frames: tuple[tuple[str, int, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one worker process did.
+
+    `exitcode` follows the standard library: negative for a signal, None if the rank had to be
+    stopped. `finished` is true only if the rank itself wrote that its script came to its end.
+    `node` is the machine's number and `local_rank` the rank's number on it. `started`, `called`,
+    `joined` and `ended` are monotonic seconds (None: it never happened); `called` and `joined` are
+    when init_process_group was entered and when it returned.
+    """
+
+    rank: int
+    device: str
+    pid: int | None
+    parent: int | None
+    exitcode: int | None
+    stdout: str
+    stderr: str
+    records: tuple[Record, ...]
+    finished: bool
+    failure: Failure | None = None
+    node: int = 0
+    local_rank: int = 0
+    started: float | None = None
+    called: float | None = None
+    joined: float | None = None
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch, with a `Rank` for each rank, in rank order.
+
+    `run[2]` is rank 2, `len(run)` the world size. `seconds` is wall time from the call of launch()
+    to the last rank's end. `log` is the folder with each rank's whole output; it lasts as long as
+    this Python process. `attempt` counts restarts, from 0.
+    """
+
+    script: str
+    world_size: int
+    placement: Placement
+    seconds: float
+    ranks: tuple[Rank, ...]
+    log: Path
+    attempt: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """True only if every rank wrote its own end marker and left with exit code 0."""
+        return all(rank.finished and rank.exitcode == 0 for rank in self.ranks)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every record of every rank, by rank, then in the order in which that rank made them."""
+        return tuple(record for rank in self.ranks for record in rank.records)
+
+    @property
+    def joined(self) -> list[float | None]:
+        """When each rank's init_process_group returned: monotonic seconds, in rank order."""
+        return [rank.joined for rank in self.ranks]
+
+    def values(self, name: str) -> list[Any]:
+        """Each rank's last recorded value of `name`, in rank order; None where a rank has none.
+
+        Raises KeyError, with the names there are, if no rank recorded it.
+        """
+        found = [
+            [r.values[name] for r in rank.records if name in r.values] for rank in self.ranks
+        ]
+        if not any(found):
+            names = sorted({key for record in self.records for key in record.values})
+            raise KeyError(f"no rank recorded {name!r}; recorded: {', '.join(names) or 'nothing'}")
+        return [values[-1] if values else None for values in found]
+
+    def __getitem__(self, rank: int) -> Rank:
+        return self.ranks[rank]
+
+    def __iter__(self) -> Iterator[Rank]:
+        return iter(self.ranks)
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __repr__(self) -> str:
+        return summary(self)
+
+
+class WorkerError(RuntimeError):
+    """At least one rank failed, left early or was still running at the time limit.
+
+    `str(error)` is the report; `error.run` is the Run with everything that did come back;
+    `error.rank` is the rank that failed first, or None if no single rank can be named.
+    """
+
+    def __init__(self, report: str, run: Run, rank: int | None):
+        super().__init__(report)
+        self.run = run
+        self.rank = rank
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython asks for this: the launcher's own frames would only hide the report.
+        return [f"\x1b[1;31mWorkerError\x1b[0m: {self}"]
+
+
+def say(error: Exception) -> Exception:
+    """Return `error`, so marked that a notebook shows its one sentence and no frames of ours."""
+    error._render_traceback_ = lambda: [f"\x1b[1;31m{type(error).__name__}\x1b[0m: {error}"]
+    return error
+
+
+def short(value: Any, width: int = 60) -> str:
+    """One line for a value: floats with 4 digits, at most `width` characters."""
+    if isinstance(value, bool) or value is None:
+        text = str(value)
+    elif isinstance(value, float):
+        text = f"{value:.1f}" if value == int_or_none(value) else f"{value:.4g}"
+    elif isinstance(value, list | tuple):
+        text = "[" + ", ".join(short(item, width) for item in value) + "]"
+    elif isinstance(value, dict):
+        text = "{" + ", ".join(f"{k}: {short(v, width)}" for k, v in value.items()) + "}"
+    else:
+        text = str(value).replace("\n", " ")
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def int_or_none(value: float) -> int | None:
+    """The integer that a float of ordinary size stands for, else None."""
+    return int(value) if abs(value) < 1e6 and value == int(value) else None
+
+
+def columns(run: Run) -> list[tuple[str, list[str]]]:
+    """What the ranks recorded, as (name, each rank's last value as text), in order of first use."""
+    names = dict.fromkeys(key for record in run.records for key in record.values)
+    most = {
+        name: max(sum(name in r.values for r in rank.records) for rank in run.ranks)
+        for name in names
+    }
+    heads = {name: name if most[name] == 1 else f"{name} (last of {most[name]})" for name in names}
+    return [
+        (heads[name], ["" if v is None else short(v) for v in run.values(name)]) for name in names
+    ]
+
+
+def folded(text: str, head: int = HEAD_LINES, tail: int = TAIL_LINES) -> list[str]:
+    """The lines of `text`, the middle of a long text replaced by one line that counts what it hides."""
+    lines = [line if len(line) <= 500 else line[:500] + "…" for line in text.splitlines()]
+    if len(lines) <= head + tail + 1:
+        return lines
+    hidden = len(lines) - head - tail
+    return [*lines[:head], f"… {hidden:,} lines hidden …", *lines[-tail:]]
+
+
+def summary(run: Run) -> str:
+    """The run as text that is the same on every machine: no times, process ids, devices or paths."""
+    plural = "rank" if run.world_size == 1 else "ranks"
+    parts = [f"{run.script} on {run.world_size} {plural}: {'ok' if run.ok else 'failed'}"]
+    table = columns(run)
+    if table:
+        head = ["rank", *(name for name, _ in table)]
+        rows = [[str(r.rank), *(cells[r.rank] for _, cells in table)] for r in run.ranks]
+        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+        parts += [
+            "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            for row in [head, *rows]
+        ]
+    for rank in run.ranks:
+        parts += [f"rank {rank.rank} | {line}".rstrip() for line in folded(rank.stdout)]
+    return "\n".join(parts)

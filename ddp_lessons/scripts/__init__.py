@@ -1,0 +1,34 @@
+"""The scripts that the ranks run, one idea a file, and how their names are looked up."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def find(script: str | Path) -> Path:
+    """The file for a path, or for a name such as "02_process_groups/hello.py" in this folder.
+
+    A file in the current folder comes first. Raises FileNotFoundError, naming the nearest scripts,
+    and TypeError if `script` is no path at all (a function, say).
+    """
+    if callable(script):
+        name = getattr(script, "__name__", "this function")
+        raise TypeError(
+            f"launch() starts new processes, and they cannot see {name}() from this notebook. "
+            "Put the code that every rank should run in a cell that begins with %%ranks -n 2, "
+            "or in a .py file."
+        )
+    if not isinstance(script, str | Path):
+        raise TypeError(f"launch() wants a script's path or name, not {type(script).__name__}")
+    for path in (Path(script).expanduser(), HERE / script):
+        if path.is_file():
+            return path.resolve()
+    names = [p.relative_to(HERE).as_posix() for p in sorted(HERE.glob("[0-9]*/*.py"))]
+    near = difflib.get_close_matches(str(script), names, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise FileNotFoundError(
+        f"no script {str(script)!r} in this folder or among the course's scripts.{hint}"
+    )
