@@ -1,0 +1,51 @@
+"""Pictures of a Run, one function a file, and the rich forms of what a notebook shows.
+
+A view is a pure function from recorded facts to a Picture. matplotlib is imported when the first
+picture is drawn, never before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+# The public views and the modules that hold them; no module bears its view's name.
+_HOMES = {
+    "bytes_per_device": "device_bytes",
+    "machines": "rank_grid",
+    "meeting": "lanes",
+    "memories": "variables",
+    "moments": "lanes",
+}
+__all__ = ["bytes_per_device", "machines", "meeting", "memories", "moments"]
+
+# The classes that notebooks show as HTML, and the functions in html.py that write it.
+_REPRS = {
+    ("ddp_lessons.run", "Run"): "run",
+    ("ddp_lessons.guess", "Comparison"): "comparison",
+    ("ddp_lessons.source", "Source"): "source",
+    ("ddp_lessons.machine", "Machine"): "machine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"ddp_lessons.views.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def register(shell: InteractiveShell) -> None:
+    """Teach this shell the HTML forms. text/plain stays each class's own repr."""
+    formatter = shell.display_formatter.formatters["text/html"]
+    for (module, kind), function in _REPRS.items():
+        formatter.for_type_by_name(module, kind, _late(function))
+
+
+def _late(function: str) -> Any:
+    def printer(thing: Any) -> str:
+        return getattr(importlib.import_module("ddp_lessons.views.html"), function)(thing)
+
+    return printer
