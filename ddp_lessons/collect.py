@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ddp_lessons.bootstrap import EVENTS, rank_folder
+from ddp_lessons.bootstrap import EVENTS, SPEC, rank_folder
 from ddp_lessons.placement import Placement
 from ddp_lessons.run import Failure, Rank, Record, Run
 
@@ -23,11 +23,12 @@ def collect(
 ) -> Run:
     """The Run that the ranks left in `folder`; `exitcodes` lacks the ranks that were stopped."""
     attempt = last_attempt(folder)
-    ranks = tuple(
-        read_rank(rank, rank_folder(folder, attempt, rank), device, exitcodes.get(rank), script, name)
-        for rank, device in enumerate(placed.devices)
-    )
-    return Run(name, len(ranks), placed, seconds, ranks, folder, attempt)
+    ranks = []
+    for rank, device in enumerate(placed.devices):
+        here = rank_folder(folder, attempt, rank)
+        ranks.append(read_rank(rank, here, device, exitcodes.get(rank), script, name))
+    source = json.loads((folder / SPEC).read_text(encoding="utf-8"))["source"]
+    return Run(name, len(ranks), placed, seconds, tuple(ranks), folder, source, attempt)
 
 
 def read_rank(

@@ -17,7 +17,7 @@ _numbers = itertools.count(1)
 
 @cache
 def session() -> Path:
-    """This process's folder, made on first use; leftovers of processes that are gone are removed."""
+    """This process's folder, made on first use. Folders of processes that are gone are removed."""
     home = Path(tempfile.gettempdir())
     for old in home.glob(f"{PREFIX}*"):
         if _is_left_over(old):

@@ -61,9 +61,12 @@ def launch(
         )
     folder = folders.new_run()
     environment = rank_environment(world_size, env or {})
+    # What the caller says of the GPUs goes over what the placement would hide.
+    own = env is not None and "CUDA_VISIBLE_DEVICES" in env
+    visible = (None,) * nnodes if own else placed.visible
     write_spec(folder, path, args)
     with lifeline(folder) as cut, store() as port:
-        job = Job(folder, world_size, nnodes, max_restarts, port, environment, placed.visible)
+        job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)
         workers = engines.start(engine, job)
         try:
             exitcodes = watch(workers, began + timeout, folder)
@@ -76,9 +79,7 @@ def launch(
             cut()
             workers.stop()
     name = "cell" if folders.is_cell(path) else path.name
-    run = collect.collect(
-        name, path, folder, placed, exitcodes, seconds=time.monotonic() - began
-    )
+    run = collect.collect(name, path, folder, placed, exitcodes, seconds=time.monotonic() - began)
     if not run.ok:
         guilty, text = report.explain(run, stopped, timeout)
         raise WorkerError(text, run, guilty)
@@ -142,7 +143,7 @@ def check_syntax(path: Path) -> None:
 
 
 def rank_environment(world_size: int, extra: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment as it is now, plus what keeps ranks on one machine well-behaved."""
+    """This process's environment as it is now, and what ranks that share a machine need on top."""
     env = dict(os.environ)
     env.setdefault("OMP_NUM_THREADS", str(max(1, cores() // world_size)))
     # Without it gloo looks the host name up, and warns where that does not resolve.
@@ -164,6 +165,7 @@ def write_spec(folder: Path, path: Path, args: Sequence[object]) -> None:
         args = [args]
     spec = {
         "script": str(path),
+        "source": path.read_text(encoding="utf-8", errors="replace"),
         "args": [str(arg) for arg in args],
         "cwd": str(Path.cwd()),
         "sys_path": [entry for entry in sys.path if entry],

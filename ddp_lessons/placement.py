@@ -40,7 +40,7 @@ def nccl_built() -> bool:
 def place(
     world_size: int, nnodes: int = 1, device: str = "auto", *, gpus: int, nccl: bool
 ) -> Placement:
-    """Choose backend and devices for `world_size` ranks on `nnodes` machines (all of them this one).
+    """Choose backend and devices for `world_size` ranks on `nnodes` machines (all are this one).
 
     As many GPUs as ranks: NCCL, one GPU a rank; with nnodes > 1 each machine is given its own GPUs
     by CUDA_VISIBLE_DEVICES, so that LOCAL_RANK counts from 0 on each. Otherwise gloo on the CPU.
@@ -69,9 +69,7 @@ def place(
             why = f"{ranks} and {cards}: NCCL wants a GPU for each rank"
         else:
             why = "no GPU on this machine"
-        return Placement(
-            "gloo", ("cpu",) * world_size, ("",) * nnodes, f"gloo on the CPU ({why})."
-        )
+        return Placement("gloo", ("cpu",) * world_size, ("",) * nnodes, f"gloo on the CPU ({why}).")
     per_node = world_size // nnodes
     devices = tuple(f"cuda:{rank % per_node}" for rank in range(world_size))
     if nnodes == 1:
@@ -86,6 +84,6 @@ def place(
 
 
 def _visible(gpus: int) -> list[str]:
-    """The names under which this process's GPUs can be handed on, as CUDA_VISIBLE_DEVICES has them."""
+    """The names of this process's GPUs, as CUDA_VISIBLE_DEVICES wants them."""
     listed = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     return listed[:gpus] if listed != [""] else [str(i) for i in range(gpus)]

@@ -66,9 +66,7 @@ def first_failure(run: Run, stopped: set[int]) -> int | None:
 
 def is_echo(rank: Rank) -> bool:
     """Whether a rank's exception only says that its peer or the store has gone."""
-    return bool(
-        rank.failure and rank.failure.kind != "exit" and ECHO.search(rank.failure.message)
-    )
+    return bool(rank.failure and rank.failure.kind != "exit" and ECHO.search(rank.failure.message))
 
 
 def sentence(rank: Rank) -> str:
@@ -116,7 +114,7 @@ def limit_report(run: Run, stopped: set[int], timeout: float) -> str:
 
 
 def names(ranks: set[int] | list[int]) -> str:
-    """"rank 1", "ranks 0 and 2", or "ranks 0, 1, 2 and 5 more"."""
+    """ "rank 1", "ranks 0 and 2", or "ranks 0, 1, 2 and 5 more"."""
     listed = [str(rank) for rank in sorted(ranks)]
     if len(listed) == 1:
         return f"rank {listed[0]}"

@@ -35,8 +35,9 @@ class Record:
 class Failure:
     """How a rank's script ended when it did not reach its last line.
 
-    `line` is the last line of the reader's own code in the traceback (None if unknown), `file` that
-    file's name, `frames` the reader's own frames as (file, line, function, source), outermost first.
+    `line` is the last line of the reader's own code in the traceback (None if unknown), `file`
+    that file's name, `frames` the reader's own frames, outermost first, each as (file, line,
+    function, source line).
     """
 
     kind: str  # the exception's class name, or "exit"
@@ -80,8 +81,9 @@ class Run:
     """One launch, with a `Rank` for each rank, in rank order.
 
     `run[2]` is rank 2, `len(run)` the world size. `seconds` is wall time from the call of launch()
-    to the last rank's end. `log` is the folder with each rank's whole output; it lasts as long as
-    this Python process. `attempt` counts restarts, from 0.
+    to the last rank's end. `source` is the script's text as it was launched. `log` is the folder
+    with each rank's whole output; it lasts as long as this Python process. `attempt` counts
+    restarts, from 0.
     """
 
     script: str
@@ -90,6 +92,7 @@ class Run:
     seconds: float
     ranks: tuple[Rank, ...]
     log: Path
+    source: str = ""
     attempt: int = 0
 
     @property
@@ -112,9 +115,7 @@ class Run:
 
         Raises KeyError, with the names there are, if no rank recorded it.
         """
-        found = [
-            [r.values[name] for r in rank.records if name in r.values] for rank in self.ranks
-        ]
+        found = [[r.values[name] for r in rank.records if name in r.values] for rank in self.ranks]
         if not any(found):
             names = sorted({key for record in self.records for key in record.values})
             raise KeyError(f"no rank recorded {name!r}; recorded: {', '.join(names) or 'nothing'}")
@@ -190,7 +191,7 @@ def columns(run: Run) -> list[tuple[str, list[str]]]:
 
 
 def folded(text: str, head: int = HEAD_LINES, tail: int = TAIL_LINES) -> list[str]:
-    """The lines of `text`, the middle of a long text replaced by one line that counts what it hides."""
+    """The lines of `text`; of a long one the ends, and between them how many lines are hidden."""
     lines = [line if len(line) <= 500 else line[:500] + "…" for line in text.splitlines()]
     if len(lines) <= head + tail + 1:
         return lines
@@ -198,8 +199,18 @@ def folded(text: str, head: int = HEAD_LINES, tail: int = TAIL_LINES) -> list[st
     return [*lines[:head], f"… {hidden:,} lines hidden …", *lines[-tail:]]
 
 
+def few(rows: list[list[str]], most: int = 12, head: int = 4, tail: int = 2) -> list[list[str]]:
+    """The rows; of more than `most` the ends, and between them a row that counts the others."""
+    if len(rows) <= most:
+        return rows
+    between = rows[head:-tail]
+    alike = all(row[1:] == rows[0][1:] for row in between)
+    note = f"… {len(between)} {'ranks alike' if alike else 'more ranks'} …"
+    return [*rows[:head], [note] + [""] * (len(rows[0]) - 1), *rows[-tail:]]
+
+
 def summary(run: Run) -> str:
-    """The run as text that is the same on every machine: no times, process ids, devices or paths."""
+    """The run as text, the same on every machine: no times, process ids, devices or paths."""
     plural = "rank" if run.world_size == 1 else "ranks"
     parts = [f"{run.script} on {run.world_size} {plural}: {'ok' if run.ok else 'failed'}"]
     table = columns(run)
@@ -209,7 +220,7 @@ def summary(run: Run) -> str:
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
         parts += [
             "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-            for row in [head, *rows]
+            for row in [head, *few(rows)]
         ]
     for rank in run.ranks:
         parts += [f"rank {rank.rank} | {line}".rstrip() for line in folded(rank.stdout)]

@@ -24,9 +24,7 @@ from ddp_lessons.engines import Job
 # torch._dynamo is here because the DDP constructor imports it, which takes a second.
 PRELOAD = ["torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo"]
 
-METHOD = (
-    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-)
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _lock = threading.Lock()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from ddp_lessons.run import Run, columns, folded
+from ddp_lessons.run import Run, columns, few, folded
 from ddp_lessons.source import Source, numbered
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def run(run: Run) -> str:
     plural = "rank" if run.world_size == 1 else "ranks"
     caption = f"{run.script} on {run.world_size} {plural}: {'ok' if run.ok else 'failed'}"
     small = f"{run.seconds:.2f} s · {run.placement.sentence}"
-    parts = [table(head, rows, caption), f'<div class="ddp-soft">{escape(small)}</div>']
+    parts = [table(head, few(rows), caption), f'<div class="ddp-soft">{escape(small)}</div>']
     for rank in run:
         if rank.stderr.strip():
             lines = folded(rank.stderr)

@@ -107,6 +107,8 @@ def themed(svg: str) -> str:
     style = f"<style>:root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
     for colour, name in _NAMES.items():
         svg = re.sub(rf"\b(fill|stroke): {colour}", rf"\1: var(--{name})", svg)
+        # The paper behind a hatch is an attribute, where variables do not work.
+        svg = re.sub(rf'\b(fill|stroke)="{colour}"', rf'style="\1: var(--{name})"', svg)
     svg = svg[svg.index("<svg") :]
     head, _, rest = svg.partition(">")
     return f"{head}>{style}{rest}"

@@ -1,0 +1,78 @@
+"""The lessons, and how each course script is meant to be run.
+
+Scripts start under a plain `launch(name, 2)` unless DEMOS says otherwise. Names are those that
+launch() takes, "NN_slug/name.py".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ddp_lessons import scripts
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson. It runs on NCCL where there are `ranks` GPUs; a part of it that needs more ranks
+    than that says so, and runs on the CPU."""
+
+    slug: str
+    title: str
+    minutes: int
+    ranks: int = 2
+
+
+LESSONS = (
+    Lesson("00_start_here", "Start real workers from a notebook", 20),
+    Lesson("01_why_ddp", "Train one model on two ranks", 25),
+    Lesson("02_process_groups", "Form a process group", 30),
+    Lesson("03_rank_and_world_size", "Place ranks on machines and devices", 30),
+)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The arguments that the course gives launch() for one script.
+
+    `exact`: the script is about this many ranks and means nothing with another number; the others
+    run on any number from 1. `fails`: the script is there to raise WorkerError.
+    """
+
+    world_size: int = 2
+    args: tuple[str, ...] = ()
+    nnodes: int = 1
+    engine: str = "forkserver"
+    fails: bool = False
+    timeout: float = 60
+    exact: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+# Only the exceptions: a script that is not here is a Demo().
+DEMOS: Mapping[str, Demo] = MappingProxyType(
+    {
+        "00_start_here/crash.py": Demo(exact=True, fails=True),
+        "01_why_ddp/single.py": Demo(world_size=1, exact=True),
+        "01_why_ddp/data_parallel.py": Demo(world_size=1, exact=True),
+        "01_why_ddp/bad_column.py": Demo(exact=True, fails=True),
+        "03_rank_and_world_size/who.py": Demo(world_size=4, nnodes=2, engine="torchrun"),
+        "03_rank_and_world_size/writers.py": Demo(world_size=4, nnodes=2, engine="torchrun"),
+        "03_rank_and_world_size/stuck.py": Demo(exact=True, fails=True, timeout=5),
+        "03_rank_and_world_size/visible.py": Demo(env={"CUDA_VISIBLE_DEVICES": "2,3"}, exact=True),
+    }
+)
+
+
+def demo(name: str) -> Demo:
+    """How to run the script `name`. Raises KeyError if the course has no such script."""
+    if name not in names():
+        raise KeyError(f"the course has no script {name!r}")
+    return DEMOS.get(name, Demo())
+
+
+def names() -> list[str]:
+    """Every script that is launched by itself, in course order; _names are imported by others."""
+    found = (path.relative_to(scripts.HERE) for path in scripts.HERE.glob("[0-9]*/*.py"))
+    return sorted(path.as_posix() for path in found if not path.name.startswith("_"))

@@ -1,0 +1,24 @@
+"""Ranks meet in init_process_group. The last one is late on purpose."""
+
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+from ddp_lessons.worker import record
+
+rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+cuda = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+
+if rank == world_size - 1:
+    time.sleep(1)
+
+record("called")
+if cuda:
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl" if cuda else "gloo")
+record("released", size=dist.get_world_size())
+
+dist.barrier()
+dist.destroy_process_group()

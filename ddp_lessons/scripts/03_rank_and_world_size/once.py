@@ -1,0 +1,22 @@
+"""Rank 0 prepares a file, the others wait for it at a barrier."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from ddp_lessons.worker import process_group, record
+
+path = Path(tempfile.gettempdir()) / f"prepared_{os.environ['MASTER_PORT']}_{os.getppid()}.pt"
+
+with process_group():
+    if dist.get_rank() == 0:
+        torch.save(torch.arange(5), path)
+    dist.barrier()
+    numbers = torch.load(path)
+    record("loaded", sum=numbers.sum())
+    dist.barrier()
+    if dist.get_rank() == 0:
+        path.unlink()
