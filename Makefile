@@ -1,0 +1,85 @@
+# The commands that anyone needs. `make` alone lists them.
+# Every one that needs packages makes .venv first, and again when the lock or pyproject.toml changes.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALLED := $(VENV)/installed
+
+NOTEBOOKS = $(wildcard notebooks solutions)
+
+# A venv holds its own absolute path and a link to its interpreter: one that came along with a moved
+# clone, or has lost its interpreter, is made anew.
+ifneq ($(wildcard $(INSTALLED)),)
+ifneq ($(shell cat $(INSTALLED)) $(wildcard $(PY)),$(CURDIR) $(PY))
+STALE := stale
+endif
+endif
+
+.PHONY: help lab test test-all notebooks check bench gpu-check stale
+
+help:
+	@echo "make lab         open the course in JupyterLab (PORT=8890 insists on a port)"
+	@echo "make test        everything that proves the course: style, sources, tests, notebooks"
+	@echo "make test-all    the same with the slow tests, and the notebooks five times more"
+	@echo "make check       the fast part of make test"
+	@echo "make notebooks   build the notebooks from their sources (LESSONS=\"00_start_here ...\")"
+	@echo "make bench       this launcher beside torchrun and spawn"
+	@echo "make gpu-check   the course's scripts on NCCL beside gloo (needs only torch and numpy)"
+	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with: 3.11 or newer."
+
+stale:
+
+$(INSTALLED): constraints.txt pyproject.toml $(STALE)
+	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3.12"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "The course needs Python 3.11 or newer, and $(PYTHON) is not. Name a newer one: make PYTHON=/path/to/python3.12"; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks the venv module. On Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
+	@echo "Installing the course's packages into $(VENV). This takes some minutes, once."
+	@"$(PYTHON)" -m venv $(if $(STALE),--clear) $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,test]'
+	@printf '%s\n' "$(CURDIR)" > $@
+
+# JUPYTER_PATH: a user's own kernelspec may be called python3; this environment's comes first.
+# PATH: a terminal inside JupyterLab finds this environment's torchrun.
+lab: $(INSTALLED)
+	@JUPYTER_PATH="$(CURDIR)/$(VENV)/share/jupyter$${JUPYTER_PATH:+:$$JUPYTER_PATH}" \
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
+	exec $(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" \
+		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
+		$(if $(PORT),--ServerApp.port=$(PORT) --ServerApp.port_retries=0) \
+		$$(test "$$(id -u)" -ne 0 || echo --allow-root) \
+		$$(test "$$(uname)$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER" != Linux || echo --no-browser)
+
+test: $(INSTALLED)
+	$(PY) -m ruff check .
+	$(PY) tools/build.py --check
+	$(PY) -m pytest --nbval tests $(NOTEBOOKS)
+
+test-all: $(INSTALLED)
+	$(PY) -m ruff check .
+	$(PY) tools/build.py --check
+	$(PY) -m pytest --slow --nbval tests $(NOTEBOOKS)
+	@failed=0; for i in 1 2 3 4 5; do \
+		echo "notebooks, repeat $$i of 5"; \
+		$(PY) -m pytest --quiet --nbval $(NOTEBOOKS) || failed=1; \
+	done; exit $$failed
+
+check: $(INSTALLED)
+	$(PY) -m ruff check .
+	$(PY) tools/build.py --check
+	$(PY) -m pytest --quiet tests/lessons tests/unit
+
+notebooks: $(INSTALLED)
+	$(PY) tools/build.py $(LESSONS)
+
+bench: $(INSTALLED)
+	$(PY) benchmarks/launch.py
+
+# A machine with GPUs brings its own torch, so nothing is installed here. PYTHON wins where given.
+ifeq ($(origin PYTHON),file)
+gpu-check: CHOSEN = $(if $(wildcard $(PY)),$(PY),$(PYTHON))
+else
+gpu-check: CHOSEN = $(PYTHON)
+endif
+gpu-check:
+	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" "$(CHOSEN)" benchmarks/gpu_check.py
