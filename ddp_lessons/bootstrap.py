@@ -8,11 +8,13 @@ end marker, leave by os._exit. `agent FOLDER ...` is torchrun itself on the same
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import ctypes
 import importlib
 import json
 import os
 import runpy
-import signal
 import sys
 import threading
 import time
@@ -20,7 +22,10 @@ import traceback
 import types
 from pathlib import Path
 
-SPEC, LIFELINE, EVENTS = "spec.json", "lifeline", "events.jsonl"
+from ddp_lessons import lifeline
+from ddp_lessons.worker import RECORDS
+
+SPEC, EVENTS = "spec.json", "events.jsonl"
 
 
 def rank_folder(folder: Path, attempt: int, rank: int) -> Path:
@@ -29,8 +34,8 @@ def rank_folder(folder: Path, attempt: int, rank: int) -> Path:
 
 def main(folder: str, env: dict[str, str] | None = None) -> None:
     """Run the script of the launch in `folder` as one rank. Does not return."""
-    lead_own_group()
-    hold_lifeline(Path(folder))
+    lifeline.lead_own_group()
+    lifeline.hang_on(Path(folder))
     if env is not None:
         # A forked child has the environment of the server's start, not the kernel's of today.
         os.environ.clear()
@@ -47,7 +52,7 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
         node=int(os.environ["GROUP_RANK"]),
         local_rank=int(os.environ["LOCAL_RANK"]),
     )
-    os.environ["DDP_LESSONS_RECORDS"] = str(here / "records.jsonl")
+    os.environ[RECORDS] = str(here / "records.jsonl")
     spec = json.loads((Path(folder) / SPEC).read_text(encoding="utf-8"))
     os.chdir(spec["cwd"])
     sys.path[:] = [str(Path(spec["script"]).parent), *spec["sys_path"]]
@@ -55,9 +60,9 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
     settle_libraries()
     note_joining(events)
     code, end = run_script(spec["script"])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    events.write("ended", code=code, **end)
+    flush()
+    if os.getpid() == events.pid:  # a child that the script forked may come this way too
+        events.write("ended", code=code, **end)
     # Not sys.exit: a process that used DDP on gloo aborts now and then in interpreter shutdown.
     os._exit(code)
 
@@ -67,55 +72,12 @@ class Events:
 
     def __init__(self, path: Path):
         self.path = path
+        self.pid = os.getpid()
 
     def write(self, event: str, **facts: object) -> None:
         line = json.dumps({"event": event, "time": time.monotonic(), **facts})
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(line + "\n")
-
-
-def lead_own_group() -> None:
-    """Leave the kernel's process group: Stop must reach the kernel only, and stopping a rank must
-    take its children along."""
-    if hasattr(os, "setpgid") and os.getpgrp() != os.getpid():
-        os.setpgid(0, 0)
-
-
-def hold_lifeline(folder: Path) -> None:
-    """Kill this process's group as soon as the launching process has closed the lifeline or died.
-
-    The lifeline is a FIFO whose write end only the launching process holds. SIGTERM handlers and
-    blocked collectives cannot stand in the way: the reader thread sends SIGKILL.
-    """
-    path = folder / LIFELINE
-    if not path.exists():
-        _watch_parent()
-        return
-    # Non-blocking: a blocking open would wait for ever if the launching process is already dead.
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(fd, True)
-
-    def watch() -> None:
-        while os.read(fd, 1):
-            pass
-        os.killpg(os.getpgrp(), signal.SIGKILL)
-
-    threading.Thread(target=watch, name="lifeline", daemon=True).start()
-
-
-def _watch_parent() -> None:
-    """Where there are no FIFOs (Windows): end when the launching process ends."""
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, name="lifeline", daemon=True).start()
 
 
 def redirect(here: Path) -> None:
@@ -171,9 +133,10 @@ def run_script(path: str) -> tuple[int, dict]:
     try:
         code = compile(Path(path).read_bytes(), path, "exec")
         exec(code, module.__dict__)
-        wait_for_threads()
+        end_as_python_does()
     except SystemExit as stop:
         if stop.code is None or stop.code == 0:
+            end_as_python_does()
             return 0, {"finished": True, "left": describe(stop, "exit", "0")}
         if not isinstance(stop.code, int):
             print(stop.code, file=sys.stderr)
@@ -186,11 +149,20 @@ def run_script(path: str) -> tuple[int, dict]:
     return 0, {"finished": True}
 
 
-def wait_for_threads() -> None:
-    """What the interpreter does at its end, and os._exit does not: join non-daemon threads."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+def end_as_python_does() -> None:
+    """What the interpreter does at its end and os._exit does not: wait for threads, then call what
+    was registered with atexit."""
+    threading._shutdown()  # multiprocessing ends its children by the same call
+    atexit._run_exitfuncs()
+
+
+def flush() -> None:
+    """Send out what Python and C still hold back: os._exit drops it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError, AttributeError):  # the script may have closed it
+            stream.flush()
+    if os.name == "posix":
+        ctypes.CDLL(None).fflush(None)
 
 
 def without_ours(error: BaseException) -> BaseException:
@@ -209,7 +181,16 @@ def describe(error: BaseException, kind: str, message: str) -> dict:
         stack = traceback.extract_tb(error.__traceback__)
         frames = [(f.filename, f.lineno or 0, f.name, f.line or "") for f in stack]
     own = [frame for frame in frames if is_readers(frame[0])]
-    return {"kind": kind, "message": message, "frames": own}
+    return {"kind": kind, "message": message, "frames": own, "chain": chain(error)}
+
+
+def chain(error: BaseException) -> list[str]:
+    """The messages of the exceptions that led to this one, newest first."""
+    messages, seen = [], {id(error)}
+    while (error := error.__cause__ or error.__context__) and id(error) not in seen:
+        seen.add(id(error))
+        messages.append(str(error))
+    return messages
 
 
 def is_readers(filename: str) -> bool:
@@ -229,8 +210,8 @@ def is_readers(filename: str) -> bool:
 
 def agent(folder: str, argv: list[str]) -> None:
     """Be torchrun, on the lifeline: it must not outlive the launching process either."""
-    lead_own_group()
-    hold_lifeline(Path(folder))
+    lifeline.lead_own_group()
+    lifeline.hang_on(Path(folder))
     sys.argv = ["torchrun", *argv]
     runpy.run_module("torch.distributed.run", run_name="__main__", alter_sys=True)
 

@@ -63,7 +63,7 @@ def read_failure(facts: Mapping, script: Path, name: str) -> Failure:
         for file, line, function, source in facts["frames"]
     )
     file, line = frames[-1][:2] if frames else (None, None)
-    return Failure(facts["kind"], facts["message"], file, line, frames)
+    return Failure(facts["kind"], facts["message"], file, line, frames, tuple(facts["chain"]))
 
 
 def read_events(here: Path) -> dict[str, dict]:
@@ -110,7 +110,6 @@ def last_attempt(folder: Path) -> int:
     return max(attempts, default=0)
 
 
-def finished(folder: Path, rank: int) -> bool:
-    """Whether the rank, in its newest attempt, wrote that its script came to its end."""
-    here = rank_folder(folder, last_attempt(folder), rank)
-    return read_events(here).get("ended", {}).get("finished", False)
+def read_end(folder: Path, rank: int) -> dict:
+    """The end marker of a rank's newest attempt; empty if it wrote none."""
+    return read_events(rank_folder(folder, last_attempt(folder), rank)).get("ended", {})

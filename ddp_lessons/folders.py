@@ -8,23 +8,30 @@ import itertools
 import os
 import shutil
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 
 PREFIX = "ddp_lessons-"
 _numbers = itertools.count(1)
+_lock = threading.Lock()
+
+
+def session() -> Path:
+    """This process's folder, made on first use. Folders of processes that are gone are removed."""
+    with _lock:
+        return _session(os.getpid())
 
 
 @cache
-def session() -> Path:
-    """This process's folder, made on first use. Folders of processes that are gone are removed."""
+def _session(owner: int) -> Path:
     home = Path(tempfile.gettempdir())
     for old in home.glob(f"{PREFIX}*"):
         if _is_left_over(old):
             shutil.rmtree(old, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
     _hold(folder)
-    atexit.register(_clean, folder, os.getpid())
+    atexit.register(_clean, folder, owner)
     return folder
 
 
@@ -47,8 +54,10 @@ def _hold(folder: Path) -> None:
     with contextlib.suppress(ImportError):
         import fcntl
 
-        fd = os.open(folder / "lock", os.O_CREAT | os.O_RDWR)
+        # Locked first and named after that: no other process finds it without its lock.
+        fd = os.open(folder / "lock.new", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
+        (folder / "lock.new").rename(folder / "lock")
 
 
 def _is_left_over(folder: Path) -> bool:

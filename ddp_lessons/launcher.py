@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import socket
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ddp_lessons import bootstrap, collect, engines, folders, placement, report, scripts
+from ddp_lessons import bootstrap, collect, engines, folders, lifeline, placement, report, scripts
 from ddp_lessons.engines import Job, Workers
 from ddp_lessons.run import Run, WorkerError, say
+from ddp_lessons.worker import RECORDS
 
 MOST_RANKS = 128
 GRACE = 1.0  # seconds that the other ranks get to report after the first failure
+LONGEST_WAIT = 3600.0  # seconds that one wait may take: the operating system refuses far more
+PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
 
 
 def launch(
@@ -52,10 +58,16 @@ def launch(
     """
     began = time.monotonic()
     with _one_sentence():
+        if RECORDS in os.environ:
+            raise RuntimeError(
+                "launch() was called by a rank, which would start ranks without end: keep launch() "
+                "out of the script that it starts"
+            )
         path = scripts.find(script)
         check_arguments(world_size, nnodes, max_restarts, device, engine, timeout)
         check_syntax(path)
         engines.prepare(engine)  # before torch is imported here, so that both imports overlap
+        import_torch()
         placed = placement.place(
             world_size, nnodes, device, gpus=placement.gpu_count(), nccl=placement.nccl_built()
         )
@@ -65,10 +77,11 @@ def launch(
     own = env is not None and "CUDA_VISIBLE_DEVICES" in env
     visible = (None,) * nnodes if own else placed.visible
     write_spec(folder, path, args)
-    with lifeline(folder) as cut, store() as port:
+    with lifeline.held(folder) as cut, store() as port:
         job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)
-        workers = engines.start(engine, job)
+        workers = engines.workers(engine, job)
         try:
+            workers.start()
             exitcodes = watch(workers, began + timeout, folder)
         except KeyboardInterrupt:
             count = len(workers.running())
@@ -93,11 +106,15 @@ def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | No
         seconds = deadline - time.monotonic()
         if seconds <= 0:
             break
-        ended = workers.wait(seconds)
+        ended = workers.wait(min(seconds, LONGEST_WAIT))
         exitcodes.update(ended)
-        if any(code != 0 or not collect.finished(folder, rank) for rank, code in ended.items()):
-            # The rank that failed first is not always the first to be seen: let the others report.
-            deadline = min(deadline, time.monotonic() + GRACE)
+        for rank, code in ended.items():
+            end = collect.read_end(folder, rank)
+            if code != 0 or not end.get("finished"):
+                # The rank that failed first is not always the first to be seen: let others report.
+                failure = end.get("failure")
+                echo = failure and report.is_echo(failure["message"], *failure["chain"])
+                deadline = min(deadline, time.monotonic() + (PATIENCE if echo else GRACE))
     return exitcodes
 
 
@@ -132,7 +149,9 @@ def check_arguments(
 def check_syntax(path: Path) -> None:
     """Raise SyntaxError, in one sentence, before any process starts."""
     try:
-        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # each rank repeats them, in its stderr
+            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = "cell" if folders.is_cell(path) else path.name
@@ -173,31 +192,7 @@ def write_spec(folder: Path, path: Path, args: Sequence[object]) -> None:
     (folder / bootstrap.SPEC).write_text(json.dumps(spec), encoding="utf-8")
 
 
-@contextmanager
-def lifeline(folder: Path) -> Iterator[Any]:
-    """Hold the FIFO that every rank of this run hangs on; yields the function that lets go of it.
-
-    The kernel of the operating system lets go of it too, when this process dies.
-    """
-    if not hasattr(os, "mkfifo"):
-        yield lambda: None
-        return
-    path = folder / bootstrap.LIFELINE
-    os.mkfifo(path, 0o600)
-    # Read and write: opening for writing alone would block until a rank opens the other end.
-    held = [os.open(path, os.O_RDWR)]
-
-    def cut() -> None:
-        while held:
-            os.close(held.pop())
-
-    try:
-        yield cut
-    finally:
-        cut()
-
-
-@contextmanager
+@contextlib.contextmanager
 def store() -> Iterator[int]:
     """Serve a new TCPStore on 127.0.0.1 and yield its port.
 
@@ -223,10 +218,25 @@ def store() -> Iterator[int]:
         del server
 
 
-@contextmanager
+def import_torch() -> None:
+    """Import torch on another thread. Stop interrupts only the main thread, and an import of torch
+    that was interrupted half-way cannot be repeated: it would cost the reader the kernel."""
+
+    def work() -> None:
+        with contextlib.suppress(ImportError):  # the next import says it to the caller
+            importlib.import_module("torch.distributed")
+
+    thread = threading.Thread(target=work, name="import torch", daemon=True)
+    thread.start()
+    thread.join()
+
+
+@contextlib.contextmanager
 def _one_sentence() -> Iterator[None]:
     """Errors about the call itself reach a notebook as one sentence, without our frames."""
     try:
         yield
     except Exception as error:
         raise say(error) from None
+    except KeyboardInterrupt:
+        raise say(KeyboardInterrupt("no rank had started")) from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Collection
 
 from ddp_lessons.run import Rank, Run
 
@@ -31,16 +32,12 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
 
     stopped: ranks that were still running when launch() ended the run. timeout: seconds.
     """
+    if all(rank.rank in stopped or succeeded(rank) for rank in run):
+        return limit_report(run, stopped, timeout)
     guilty = first_failure(run, stopped)
     if guilty is None:
-        return None, limit_report(run, stopped, timeout)
-    rank = run[guilty]
-    lines = [f"{run.script}: {sentence(rank)}"]
-    if rank.failure:
-        lines += [
-            f"  {file}, line {line}, in {function}\n    {source}".rstrip()
-            for file, line, function, source in rank.failure.frames
-        ]
+        return None, lost_peer_report(run, stopped)
+    lines = [f"{run.script}: {sentence(run[guilty])}", *frames(run[guilty])]
     others = run.world_size - 1
     if others:
         lines.append(f"  The other {'rank was' if others == 1 else 'ranks were'} ended with it.")
@@ -49,45 +46,82 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
 
 def first_failure(run: Run, stopped: set[int]) -> int | None:
     """By cause, then by time: an exception of its own, a death without an end marker, a rank that
-    left while others still needed it, and only then the ranks that complain of a lost peer."""
+    left while others still needed it. None if all there is are complaints of a lost peer."""
 
-    def when(rank: Rank) -> float:
-        return rank.ended if rank.ended is not None else float("inf")
+    def when(rank: Rank) -> tuple:
+        known = rank.exitcode is not None
+        return not known, rank.ended if rank.ended is not None else float("inf"), rank.rank
 
-    failed = [r for r in run if not (r.finished and r.exitcode == 0) and r.rank not in stopped]
-    own = [r for r in failed if r.failure and not is_echo(r)]
-    dead = [r for r in failed if not r.failure]
-    left = [r for r in run if r.finished] if failed else []
-    for group in (own, dead, left, failed):
+    failed = [rank for rank in run if rank.rank not in stopped and not succeeded(rank)]
+    own = [rank for rank in failed if rank.failure and not lost_peer(rank)]
+    dead = [rank for rank in failed if not rank.failure]
+    left = [rank for rank in run if rank.finished and rank.failure]
+    done = [rank for rank in run if rank.finished]
+    for group in (own, dead, left, done):
         if group:
-            return min(group, key=lambda r: (when(r), r.rank)).rank
+            return min(group, key=when).rank
     return None
 
 
-def is_echo(rank: Rank) -> bool:
-    """Whether a rank's exception only says that its peer or the store has gone."""
-    return bool(rank.failure and rank.failure.kind != "exit" and ECHO.search(rank.failure.message))
+def succeeded(rank: Rank) -> bool:
+    return rank.finished and rank.exitcode == 0
+
+
+def lost_peer(rank: Rank) -> bool:
+    """Whether all that a rank's exception says is that its peer or the store has gone."""
+    failure = rank.failure
+    return (
+        failure is not None and failure.kind != "exit" and is_echo(failure.message, *failure.chain)
+    )
+
+
+def is_echo(*messages: str) -> bool:
+    """Whether an exception, by its messages, is an echo of somebody else's failure."""
+    return any(ECHO.search(message) for message in messages)
 
 
 def sentence(rank: Rank) -> str:
     """What happened to this rank, where, in one sentence."""
-    who, failure = f"rank {rank.rank}", rank.failure
-    if failure and failure.kind == "exit":
-        at = f", line {failure.line}" if failure.line else ""
-        return f"{who} left early with exit code {failure.message}{at}."
-    if failure:
-        at = f", line {failure.line}" if failure.line else ""
-        message = failure.message.strip().splitlines()[0] if failure.message.strip() else ""
-        return f"{who} failed first{at}: {failure.kind}" + (f": {message}" if message else "")
+    who = f"rank {rank.rank}"
+    if rank.failure and rank.failure.kind == "exit":
+        return f"{who} {exit_phrase(rank)}."
+    if rank.failure:
+        kind, message = rank.failure.kind, rank.failure.message.strip()
+        return f"{who} failed first{at(rank)}: {kind}" + (
+            f": {message.splitlines()[0]}" if message else ""
+        )
     if rank.finished:
         return f"{who} came to the end of the script while other ranks still needed it."
     if rank.exitcode is not None and rank.exitcode < 0:
         name = signal_name(-rank.exitcode)
         hint = f": {SIGNALS[name]}" if name in SIGNALS else ""
         return f"{who} was killed by {name} (signal {-rank.exitcode}){hint}."
+    code = "" if rank.exitcode is None else f" with exit code {rank.exitcode}"
     if rank.started is None:
-        return f"{who} ended before the script began (exit code {rank.exitcode})."
-    return f"{who} left early with exit code {rank.exitcode}, before the end of the script."
+        return f"{who} ended{code} before the script began; run.log has what it printed."
+    return f"{who} left early{code}, before the end of the script."
+
+
+def exit_phrase(rank: Rank) -> str:
+    """How a rank left by sys.exit: a number given to it is an exit code, all else a message."""
+    code = rank.failure.message
+    if code.lstrip("-").isdigit():
+        return f"left early with exit code {code}{at(rank)}"
+    return f"left early{at(rank)}: {(code.splitlines() or [''])[0]}"
+
+
+def at(rank: Rank) -> str:
+    return f", line {rank.failure.line}" if rank.failure and rank.failure.line else ""
+
+
+def frames(rank: Rank) -> list[str]:
+    """The reader's own frames, as Python prints them."""
+    if rank.failure is None:
+        return []
+    return [
+        f"  {file}, line {line}, in {function}\n    {source}".rstrip()
+        for file, line, function, source in rank.failure.frames
+    ]
 
 
 def signal_name(number: int) -> str:
@@ -97,23 +131,42 @@ def signal_name(number: int) -> str:
         return "an unknown signal"
 
 
-def limit_report(run: Run, stopped: set[int], timeout: float) -> str:
-    """Who was still running at the limit, and what the others had done by then."""
-    lines = [f"{run.script}: still running after the limit of {timeout:g} s: {names(stopped)}."]
-    outside = sorted(r.rank for r in run if r.rank in stopped and r.joined is None)
-    joined = sorted(r.rank for r in run if r.joined is not None)
-    ended = sorted(r.rank for r in run if r.rank not in stopped)
-    if outside and joined:
-        lines.append(f"  Joined the process group: {names(joined)}; not yet: {names(outside)}.")
-    elif outside:
-        lines.append(f"  Not in a process group: {names(outside)}.")
-    if ended:
-        lines.append(f"  Came to the end of the script: {names(ended)}.")
-    lines.append("  All were stopped. A rank that waits for ever waits for one that never comes.")
+def lost_peer_report(run: Run, stopped: set[int]) -> str:
+    """Ranks lost a peer and none says why: the one that they lost is among those still running."""
+    first = min((r for r in run if lost_peer(r)), key=lambda r: (r.ended or 0.0, r.rank))
+    lines = [f"{run.script}: rank {first.rank} lost its connection to another rank{at(first)}."]
+    lines += frames(first)
+    if stopped:
+        lines.append(f"  Still running then, and stopped: {names(stopped)}.")
+    lines.append("  A rank that leaves the process group breaks what the others call after that.")
     return "\n".join(lines)
 
 
-def names(ranks: set[int] | list[int]) -> str:
+def limit_report(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, str]:
+    """The rank that was missed, if one is known, and who was still running at the limit."""
+    running = names(stopped)
+    waiting = [r.rank for r in run if r.rank in stopped and r.called and not r.joined]
+    outside = [r.rank for r in run if r.rank in stopped and not r.called]
+    missing = [r for r in run if r.rank not in stopped and (r.failure or waiting and not r.called)]
+    done = [r.rank for r in run if r.rank not in stopped and r not in missing]
+    lines = []
+    for rank in missing:
+        how = exit_phrase(rank) if rank.failure else "came to the end of the script"
+        without = "" if rank.called else ", without joining the process group"
+        lines.append(f"rank {rank.rank} {how}{without}.")
+    lines.append(f"still running after the limit of {timeout:g} s: {running}.")
+    if waiting:
+        lines.append(f"Waiting for the others to join the process group: {names(waiting)}.")
+    if outside:
+        lines.append(f"Not in a process group: {names(outside)}.")
+    if done:
+        lines.append(f"Came to the end of the script: {names(done)}.")
+    lines.append("All were stopped. A rank that waits for ever waits for one that never comes.")
+    text = "\n  ".join(line[0].upper() + line[1:] if i else line for i, line in enumerate(lines))
+    return missing[0].rank if missing else None, f"{run.script}: {text}"
+
+
+def names(ranks: Collection[int]) -> str:
     """ "rank 1", "ranks 0 and 2", or "ranks 0, 1, 2 and 5 more"."""
     listed = [str(rank) for rank in sorted(ranks)]
     if len(listed) == 1:

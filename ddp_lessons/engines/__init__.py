@@ -1,8 +1,8 @@
-"""The ways to start workers, behind one small interface: start(job) -> Workers.
+"""The ways to start workers, behind one small interface: workers(name, job) -> Workers.
 
 An engine starts the ranks of a Job, says which have ended, and stops the rest. It knows nothing of
-records, reports or notebooks. Adding one means adding one module with prepare() and start(job),
-and its name here.
+records, reports or notebooks. Adding one means adding one module with prepare() and a class named
+Engine that is Workers, and its name here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ class Job:
 
 
 class Workers(Protocol):
-    """The ranks of one job, from start to end."""
+    """The ranks of one job, from start to end. Engine(job) itself starts nothing."""
+
+    def start(self) -> None:
+        """Start every rank. If this is interrupted, stop() still ends what it had started."""
 
     def wait(self, seconds: float) -> dict[int, int | None]:
         """Block until a rank ends, at most `seconds`; return the new ends as rank -> exit code.
@@ -48,7 +51,7 @@ class Workers(Protocol):
         """
 
     def running(self) -> set[int]:
-        """The ranks whose end has not been returned by wait() yet."""
+        """The ranks that were started and whose end wait() has not returned yet."""
 
     def stop(self) -> None:
         """End every process of the job that still lives, children included, and wait for that."""
@@ -59,9 +62,9 @@ def prepare(name: str) -> None:
     _module(name).prepare()
 
 
-def start(name: str, job: Job) -> Workers:
-    """Start the job with the engine of that name."""
-    return _module(name).start(job)
+def workers(name: str, job: Job) -> Workers:
+    """The job's workers under the engine of that name, not started yet."""
+    return _module(name).Engine(job)
 
 
 def _module(name: str) -> ModuleType:

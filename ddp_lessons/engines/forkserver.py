@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
-from ddp_lessons import bootstrap
-from ddp_lessons.engines import Job
+from ddp_lessons import bootstrap, folders
+from ddp_lessons.engines import Job, server
 
-# Only torch's own modules: what the server has imported is never read again from disk.
-# torch._dynamo is here because the DDP constructor imports it, which takes a second.
-PRELOAD = ["torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo"]
+# Beside `server` only torch's own modules: what the server has imported is never read again from
+# disk. torch._dynamo is here because the DDP constructor imports it, which takes a second.
+PRELOAD = [server.__name__, "torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo"]
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _lock = threading.Lock()
@@ -42,17 +42,18 @@ def prepare() -> None:
 @contextmanager
 def _server_environment() -> Iterator[None]:
     """Keep the server single-threaded: a fork that copies a process with OpenMP or OpenBLAS threads
-    copies none of the threads, and the child waits for them for ever."""
-    name = "OPENBLAS_NUM_THREADS"
-    before = os.environ.get(name)
-    os.environ[name] = "1"
+    copies none of the threads, and the child waits for them for ever. And tell it where to log."""
+    wanted = {"OPENBLAS_NUM_THREADS": "1", server.LOG: str(folders.session() / "server.log")}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
@@ -64,24 +65,6 @@ def _empty_main() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
-
-
-def start(job: Job) -> ForkedWorkers:
-    """Fork the ranks. Has no restarts and no second machine: launch() refuses those before."""
-    prepare()
-    context = multiprocessing.get_context(METHOD)
-    workers = ForkedWorkers()
-    try:
-        for rank in range(job.world_size):
-            env = job.machine_env(0) | rank_env(rank, job)
-            process = context.Process(target=bootstrap.main, args=(str(job.folder), env))
-            with _lock, _empty_main():
-                process.start()
-            workers.add(rank, process)
-    except BaseException:
-        workers.stop()
-        raise
-    return workers
 
 
 def rank_env(rank: int, job: Job) -> dict[str, str]:
@@ -107,32 +90,44 @@ def rank_env(rank: int, job: Job) -> dict[str, str]:
     }
 
 
-class ForkedWorkers:
-    """One multiprocessing.Process a rank, watched through their sentinels."""
+class Engine:
+    """One multiprocessing.Process a rank, watched through their sentinels. Has no restarts and no
+    second machine: launch() refuses those before."""
 
-    def __init__(self) -> None:
-        self._all: dict[int, multiprocessing.process.BaseProcess] = {}
-        self._running: set[int] = set()
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
 
-    def add(self, rank: int, process: multiprocessing.process.BaseProcess) -> None:
-        self._all[rank] = process
-        self._running.add(rank)
+    def start(self) -> None:
+        prepare()
+        context = multiprocessing.get_context(METHOD)
+        for rank in range(self._job.world_size):
+            env = self._job.machine_env(0) | rank_env(rank, self._job)
+            process = context.Process(target=bootstrap.main, args=(str(self._job.folder), env))
+            with _lock, _empty_main():
+                process.start()
+            self._processes[rank] = process
 
     def running(self) -> set[int]:
-        return set(self._running)
+        return set(self._processes)
 
     def wait(self, seconds: float) -> dict[int, int | None]:
-        sentinels = {self._all[rank].sentinel: rank for rank in self._running}
-        ended = sorted(sentinels[s] for s in wait(list(sentinels), timeout=max(0, seconds)))
-        self._running.difference_update(ended)
-        return {rank: self._all[rank].exitcode for rank in ended}
+        ranks = {process.sentinel: rank for rank, process in self._processes.items()}
+        ended = sorted(ranks[sentinel] for sentinel in wait(list(ranks), max(0, seconds)))
+        processes = {rank: self._processes.pop(rank) for rank in ended}
+        # Another thread that starts a process looks at all exit codes too, and a code that two
+        # threads read at once comes out as 255.
+        with _lock:
+            codes = {rank: process.exitcode for rank, process in processes.items()}
+        for process in processes.values():
+            _kill_group(process)  # what the rank has left behind is still in the group that it led
+        return codes
 
     def stop(self) -> None:
-        # Ended ranks too: their children, if any, are still in the group that the rank led.
-        for process in self._all.values():
+        for process in self._processes.values():
             _kill_group(process)
         deadline = time.monotonic() + 10
-        while self._running and time.monotonic() < deadline:
+        while self._processes and time.monotonic() < deadline:
             self.wait(deadline - time.monotonic())
 
 
@@ -143,5 +138,4 @@ def _kill_group(process: multiprocessing.process.BaseProcess) -> None:
             return
         except (ProcessLookupError, PermissionError):
             pass  # the rank has not made its group yet, or nothing of it is left
-    if process.is_alive():
-        process.kill()
+    process.kill()

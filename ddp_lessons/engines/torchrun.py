@@ -6,6 +6,7 @@ group on several machines, and restarts.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -18,22 +19,11 @@ from ddp_lessons import bootstrap, collect
 from ddp_lessons.engines import Job
 
 POLL = 0.02  # seconds between looks at the agents and at the ranks' end markers
+HEARD = 0.5  # seconds in which an agent has surely seen a rank's death: it looks every 0.1 s
 
 
 def prepare() -> None:
     """Nothing can be had in advance: each run is a fresh torchrun."""
-
-
-def start(job: Job) -> TorchrunWorkers:
-    """Start one torchrun agent for each machine."""
-    agents = []
-    try:
-        for node in range(job.nnodes):
-            agents.append(_agent(job, node))
-    except BaseException:
-        TorchrunWorkers(job, agents).stop()
-        raise
-    return TorchrunWorkers(job, agents)
 
 
 def _agent(job: Job, node: int) -> subprocess.Popen:
@@ -67,14 +57,20 @@ def arguments(job: Job) -> list[str]:
     ]
 
 
-class TorchrunWorkers:
-    """The agents of one job. A rank's end is read from its end marker or, for a rank that could not
-    write one, from the agents' report."""
+class Engine:
+    """The agents of one job, one for each machine. A rank's end is read from its end marker or, for
+    a rank that could not write one, from the agents' report."""
 
-    def __init__(self, job: Job, agents: list[subprocess.Popen]):
+    def __init__(self, job: Job):
         self._job = job
-        self._agents = agents
-        self._running = set(range(job.world_size))
+        self._agents: list[subprocess.Popen] = []
+        self._running: set[int] = set()
+        self._lost: float | None = None  # when a rank was first seen dead without an end marker
+
+    def start(self) -> None:
+        for node in range(self._job.nnodes):
+            self._agents.append(_agent(self._job, node))
+            self._running = set(range(self._job.world_size))
 
     def running(self) -> set[int]:
         return set(self._running)
@@ -95,13 +91,22 @@ class TorchrunWorkers:
             return {}  # a rank that ends now may be started again
         ends: dict[int, int | None] = {}
         for rank in self._running:
-            here = bootstrap.rank_folder(self._job.folder, attempt, rank)
-            code = collect.read_events(here).get("ended", {}).get("code")
-            if code is not None:
-                ends[rank] = code
+            events = collect.read_events(bootstrap.rank_folder(self._job.folder, attempt, rank))
+            if "ended" in events:
+                ends[rank] = events["ended"]["code"]
             elif agents_done:
                 ends[rank] = self._reported_code(rank)
+            elif "started" in events and not _is_alive(events["started"]["pid"]):
+                self._hurry()
         return ends
+
+    def _hurry(self) -> None:
+        """Have the agents report a dead rank soon: they would give each of the others 30 seconds to
+        heed SIGTERM first."""
+        if self._lost is None:
+            self._lost = time.monotonic()
+        elif time.monotonic() > self._lost + HEARD:
+            self._kill_ranks()
 
     def _reported_code(self, rank: int) -> int | None:
         """The exit code of a rank that wrote no end marker, from the agents' failure report."""
@@ -110,12 +115,28 @@ class TorchrunWorkers:
         found = re.findall(rf"rank\s*: {rank} \(.*\n\s*exitcode\s*: (-?\d+)", text)
         return int(found[-1]) if found else None
 
+    def _kill_ranks(self) -> None:
+        """Kill the group that each rank of each attempt leads, or led and left children in."""
+        for here in self._job.folder.glob("attempt_*/rank_*"):
+            started = collect.read_events(here).get("started")
+            if started:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(started["pid"], signal.SIGKILL)
+
     def stop(self) -> None:
-        # The lifeline is closed by now: the ranks end by themselves, each with its whole group.
-        # An agent that is killed before its ranks would leave them to nobody.
+        # The lifeline is closed by now, so a rank that an agent has only just started ends too.
+        self._kill_ranks()
         for agent in self._agents:
             if agent.poll() is None:
-                agent.send_signal(signal.SIGKILL)
+                agent.kill()
         for agent in self._agents:
             agent.wait(timeout=10)
         self._running.clear()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -26,9 +26,19 @@ def find(script: str | Path) -> Path:
     for path in (Path(script).expanduser(), HERE / script):
         if path.is_file():
             return path.resolve()
-    names = [p.relative_to(HERE).as_posix() for p in sorted(HERE.glob("[0-9]*/*.py"))]
-    near = difflib.get_close_matches(str(script), names, n=3, cutoff=0.5)
+    near = nearest(str(script))
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise FileNotFoundError(
         f"no script {str(script)!r} in this folder or among the course's scripts.{hint}"
     )
+
+
+def nearest(script: str) -> list[str]:
+    """Up to three scripts, of this package or of the current folder, whose name is close."""
+    names = {p.relative_to(HERE).as_posix(): p.name for p in sorted(HERE.glob("[0-9]*/*.py"))}
+    names |= {p.name: p.name for p in sorted(Path().glob("*.py"))}
+    near = difflib.get_close_matches(script, names, n=3, cutoff=0.6)
+    # A reader who mistypes the name often leaves out the folder too.
+    files = difflib.get_close_matches(Path(script).name, set(names.values()), n=3, cutoff=0.6)
+    near += sorted((n for n in names if names[n] in files), key=lambda n: files.index(names[n]))
+    return list(dict.fromkeys(near))[:3]

@@ -1,0 +1,98 @@
+"""The line that every worker hangs on: a FIFO whose write end only the launching process holds.
+
+When launch() lets go of it, or when the launching process dies, however it dies, every process that
+hangs on it kills its own process group.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+NAME = "lifeline"  # of the FIFO in a run's folder
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[Callable[[], None]]:
+    """Hold the lifeline of the run in `folder`; yields the function that lets go of it.
+
+    At a normal exit of this process it is let go first of all: multiprocessing would wait for the
+    ranks of a launch on another thread.
+    """
+    if not hasattr(os, "mkfifo"):
+        yield lambda: None
+        return
+    path = folder / NAME
+    os.mkfifo(path, 0o600)
+    # Read and write: opening for writing alone would block until a rank opens the other end.
+    ends = [os.open(path, os.O_RDWR)]
+
+    def cut() -> None:
+        while ends:
+            os.close(ends.pop())
+
+    atexit.register(cut)
+    try:
+        yield cut
+    finally:
+        cut()
+        atexit.unregister(cut)
+
+
+def lead_own_group() -> None:
+    """Leave the kernel's process group: Stop must reach the kernel only, and stopping a rank must
+    take its children along."""
+    if hasattr(os, "setpgid") and os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)
+    # The server ignores SIGINT; a rank gets Python's own handler back, out of Stop's reach now.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def hang_on(folder: Path) -> None:
+    """Kill this process's group as soon as the launching process has let go of the lifeline.
+
+    Neither a SIGTERM handler nor a blocked collective stands in the way: SIGKILL comes from a
+    thread of its own and, on Linux, from the operating system too, for a rank that keeps the GIL.
+    """
+    if not hasattr(os, "mkfifo"):
+        _watch_parent()
+        return
+    try:
+        # Non-blocking: a blocking open would wait for ever if the launching process is dead.
+        fd = os.open(folder / NAME, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        os._exit(1)  # the launching process has ended and taken the folder along
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: the thread alone
+        import fcntl
+
+        fcntl.fcntl(fd, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    os.set_blocking(fd, True)
+
+    def watch() -> None:
+        while os.read(fd, 1):
+            pass
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name=NAME, daemon=True).start()
+
+
+def _watch_parent() -> None:
+    """Where there are no FIFOs (Windows): end when the launching process ends."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="lifeline", daemon=True).start()
