@@ -37,7 +37,8 @@ class Failure:
 
     `line` is the last line of the reader's own code in the traceback (None if unknown), `file`
     that file's name, `frames` the reader's own frames, outermost first, each as (file, line,
-    function, source line).
+    function, source line), `chain` the messages of the exceptions that led to this one, newest
+    first.
     """
 
     kind: str  # the exception's class name, or "exit"
@@ -49,6 +50,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Rank:
+    chain: tuple[str, ...] = ()
     """What one worker process did.
 
     `exitcode` follows the standard library: negative for a signal, None if the rank had to be
@@ -155,6 +157,9 @@ def say(error: Exception) -> Exception:
     """Return `error`, so marked that a notebook shows its one sentence and no frames of ours."""
     error._render_traceback_ = lambda: [f"\x1b[1;31m{type(error).__name__}\x1b[0m: {error}"]
     return error
+    def __reduce__(self) -> tuple:
+        return type(self), (str(self), self.run, self.rank)  # a pool of processes hands errors on
+
 
 
 def short(value: Any, width: int = 60) -> str:
