@@ -36,8 +36,9 @@ LESSONS = (
 class Demo:
     """The arguments that the course gives launch() for one script.
 
-    `exact`: the script is about this many ranks and means nothing with another number; the others
-    run on any number from 1. `fails`: the script is there to raise WorkerError.
+    `fails`: the script is there to raise WorkerError. `exact`: with another number of ranks it is
+    about something else; the others run on any number from 1. `on_gpus`: the names of records that
+    it makes only where it sees GPUs.
     """
 
     world_size: int = 2
@@ -47,6 +48,7 @@ class Demo:
     fails: bool = False
     timeout: float = 60
     exact: bool = False
+    on_gpus: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -57,8 +59,8 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "01_why_ddp/single.py": Demo(world_size=1, exact=True),
         "01_why_ddp/data_parallel.py": Demo(world_size=1, exact=True),
         "01_why_ddp/bad_column.py": Demo(exact=True, fails=True),
+        "02_process_groups/one_short.py": Demo(fails=True, exact=True, timeout=5),
         "03_rank_and_world_size/who.py": Demo(world_size=4, nnodes=2, engine="torchrun"),
-        "03_rank_and_world_size/writers.py": Demo(world_size=4, nnodes=2, engine="torchrun"),
         "03_rank_and_world_size/stuck.py": Demo(exact=True, fails=True, timeout=5),
         "03_rank_and_world_size/visible.py": Demo(env={"CUDA_VISIBLE_DEVICES": "2,3"}, exact=True),
     }

@@ -22,9 +22,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         if self.agrees is None:
-            return f"no guess · measured {short(self.measured)}"
+            return f"no guess · measured {told(self.measured)}"
         verdict = "yes" if self.agrees else "not this time"
-        return f"{verdict} · guess {short(self.guess)} · measured {short(self.measured)}"
+        return f"{verdict} · guess {told(self.guess)} · measured {told(self.measured)}"
 
 
 def compare(guess: Any, measured: Any) -> Comparison:
@@ -34,6 +34,13 @@ def compare(guess: Any, measured: Any) -> Comparison:
     While `guess` is None the result says "no guess".
     """
     return Comparison(guess, measured)
+
+
+def told(value: Any) -> str:
+    """One line for a value; a long list of equal entries is counted, not written out."""
+    if isinstance(value, list) and len(value) > 4 and all(item == value[0] for item in value):
+        return f"{short(value[0])} on all {len(value)} ranks"
+    return short(value)
 
 
 def same(guess: Any, measured: Any) -> bool:

@@ -30,6 +30,10 @@ class Record:
     line: int
     values: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        told = "".join(f", {name}={short(value)}" for name, value in self.values.items())
+        return f"Record(rank {self.rank}, line {self.line}, {self.name!r}{told})"
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -46,11 +50,11 @@ class Failure:
     file: str | None = None
     line: int | None = None
     frames: tuple[tuple[str, int, str, str], ...] = ()
+    chain: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rank:
-    chain: tuple[str, ...] = ()
     """What one worker process did.
 
     `exitcode` follows the standard library: negative for a signal, None if the rank had to be
@@ -76,6 +80,11 @@ class Rank:
     called: float | None = None
     joined: float | None = None
     ended: float | None = None
+
+    def __repr__(self) -> str:
+        end = "ok" if self.finished and self.exitcode == 0 else "failed"
+        printed = len(self.stdout.splitlines())
+        return f"Rank({self.rank}, {end}, records: {len(self.records)}, lines printed: {printed})"
 
 
 @dataclass(frozen=True)
@@ -148,6 +157,9 @@ class WorkerError(RuntimeError):
         self.run = run
         self.rank = rank
 
+    def __reduce__(self) -> tuple:
+        return type(self), (str(self), self.run, self.rank)  # a pool of processes hands errors on
+
     def _render_traceback_(self) -> list[str]:
         # IPython asks for this: the launcher's own frames would only hide the report.
         return [f"\x1b[1;31mWorkerError\x1b[0m: {self}"]
@@ -157,9 +169,6 @@ def say(error: Exception) -> Exception:
     """Return `error`, so marked that a notebook shows its one sentence and no frames of ours."""
     error._render_traceback_ = lambda: [f"\x1b[1;31m{type(error).__name__}\x1b[0m: {error}"]
     return error
-    def __reduce__(self) -> tuple:
-        return type(self), (str(self), self.run, self.rank)  # a pool of processes hands errors on
-
 
 
 def short(value: Any, width: int = 60) -> str:

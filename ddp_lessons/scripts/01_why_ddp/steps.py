@@ -1,4 +1,4 @@
-"""How many steps is one epoch? 256 samples, DataLoader(batch_size=32)."""
+"""How many steps is one epoch of 64 samples with DataLoader(batch_size=8)?"""
 
 import torch
 import torch.distributed as dist
@@ -7,8 +7,8 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 from ddp_lessons.worker import process_group, record
 
 with process_group():
-    data = TensorDataset(torch.arange(256))
-    loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data))
+    data = TensorDataset(torch.arange(64))
+    loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
     sizes = [len(batch) for (batch,) in loader]
     record("epoch", steps=len(sizes), per_rank=sizes[0], together=sizes[0] * dist.get_world_size())
     dist.barrier()

@@ -10,14 +10,13 @@ from ddp_lessons.worker import record
 
 rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 cuda = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else None
 
 if rank == world_size - 1:
     time.sleep(1)
 
 record("called")
-if cuda:
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-dist.init_process_group("nccl" if cuda else "gloo")
+dist.init_process_group("nccl" if cuda else "gloo", device_id=device)
 record("released", size=dist.get_world_size())
 
 dist.barrier()

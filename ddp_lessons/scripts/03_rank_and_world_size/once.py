@@ -13,10 +13,14 @@ path = Path(tempfile.gettempdir()) / f"prepared_{os.environ['MASTER_PORT']}_{os.
 
 with process_group():
     if dist.get_rank() == 0:
+        torch.randint(100, (3_000_000,)).sort()  # stands for: download, unpack, tokenize
         torch.save(torch.arange(5), path)
+    record("before the barrier", before=path.exists())
     dist.barrier()
+    record("after the barrier", after=path.exists())
+
     numbers = torch.load(path)
     record("loaded", sum=numbers.sum())
-    dist.barrier()
+    dist.barrier()  # nobody deletes the file before all have read it
     if dist.get_rank() == 0:
         path.unlink()

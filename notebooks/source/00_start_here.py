@@ -1,0 +1,214 @@
+# %% [markdown]
+# # Start real workers from a notebook
+#
+# You will start processes from this notebook, read what each of them did, and see that they share no memory.
+#
+# 20 min · 2 ranks on any laptop · needs no other lesson · new terms: worker, rank, world size, record
+#
+# Run each cell with Shift+Enter, from top to bottom.
+
+# %% [markdown]
+# ## Check this machine
+#
+# All of this course runs on real processes. First see whether two of them can talk to each other here.
+
+# %%
+from ddp_lessons import check_machine, compare, launch, show, views
+
+check_machine()
+
+# %% [markdown]
+# The last table says which lessons use NCCL on this machine. NCCL is the library that moves data between GPUs. Without GPUs, a library called gloo does the same work on the CPU. You learn the same things on both.
+
+# %% [markdown]
+# ## Launch a script on two ranks
+#
+# Distributed training starts one script several times, as several processes. Each process is a **worker**. Each worker has a number, its **rank**, counted from 0. The number of workers is the **world size**. A worker finds both in its environment variables.
+
+# %%
+show("00_start_here/hello.py")
+
+# %% [markdown]
+# > **Guess.** The script prints one line. How many lines do 2 ranks print together?
+
+# %%
+guess = None  # your number
+run = launch("00_start_here/hello.py", world_size=2)
+run
+
+# %%
+compare(guess, sum(len(rank.stdout.splitlines()) for rank in run))
+
+# %% [markdown]
+# Every rank ran the whole script, so every rank printed its line.
+#
+# <details><summary>Which process ran what?</summary>
+#
+# `launch()` started two new processes. The process behind this notebook, called the kernel, ran no line of the script. It waited, collected what the workers printed, and showed it in rank order. Then the workers were gone.
+#
+# </details>
+
+# %% [markdown]
+# ## Read a Run
+#
+# What `launch()` returns is a `Run`: plain data, one entry for each rank. You will read one in every lesson.
+
+# %%
+run[1].stdout
+
+# %% [markdown]
+# Printed text is hard to compute with. So the script also calls `record(name, **values)`. It sends a **record**, a name with some values, back to this notebook. `run.values()` lists each rank's last value, in rank order.
+
+# %%
+run.values("square")
+
+# %%
+run.records
+
+# %% [markdown]
+# ## One script, two memories
+#
+# In one process, a variable is there for every line that follows. With two ranks, each line makes one variable in each process. Here, only rank 0 loads the data.
+
+# %%
+show("00_start_here/memory.py", light=["x =", "if rank"])
+
+# %% [markdown]
+# > **Guess.** The last line adds up `x`. On rank 0 the total is 6. What is it on rank 1? Vote, discuss with a neighbour, vote again.
+
+# %%
+guess = None  # your number
+run = launch("00_start_here/memory.py", world_size=2)
+compare(guess, run.values("total")[1])
+
+# %%
+views.memories(run, "x")
+
+# %% [markdown]
+# An assignment changes the memory of the rank that runs it, and no other.
+#
+# <details><summary>Does this hold on one laptop, too?</summary>
+#
+# Yes. Two processes on one machine are as separate as two on different machines. The operating system keeps their memories apart. That is why the scripts of this course run unchanged on a cluster.
+#
+# </details>
+
+# %% [markdown]
+# ## Contrast: load on one rank, load on every rank
+#
+# A cell that begins with `%%ranks` runs its own code on several ranks. The code goes into a file first, so the ranks see nothing of this notebook: no variable, no import.
+
+# %%
+# %%ranks -n 2 -o one
+import os
+from ddp_lessons.worker import record
+
+x = [0, 0, 0]
+if os.environ["RANK"] == "0":
+    x = [1, 2, 3]
+record("x", total=sum(x))
+
+# %%
+# %%ranks -n 2 -o every
+from ddp_lessons.worker import record
+
+x = [1, 2, 3]
+record("x", total=sum(x))
+
+# %% [markdown]
+# What a rank uses, it must load itself, or another rank must send it.
+
+# %% [markdown]
+# ## Rank order is not time order
+#
+# A table of a Run lists rank 0 first. In the next script, rank 0 sorts three million numbers. The other rank sorts thirty.
+
+# %%
+show("00_start_here/order.py", light="numbers =")
+
+# %% [markdown]
+# > **Guess.** Which rank is ready last?
+
+# %%
+guess = None  # a rank
+run = launch("00_start_here/order.py", world_size=2)
+last = max(run.records, key=lambda record: record.time)
+compare(guess, last.rank)
+
+# %%
+views.moments(run, "ready")
+
+# %% [markdown]
+# Each rank runs at its own pace. The rows are sorted by rank only so that you can find them.
+
+# %% [markdown]
+# ## Break it
+#
+# Each rank reads its own file, but the list has one file too few. Run the cell. From the report, name the rank, the line and the cause. Then unfold.
+
+# %% tags=["raises-exception"]
+launch("00_start_here/crash.py", world_size=2)
+
+# %% [markdown]
+# <details><summary>Rank, line and cause</summary>
+#
+# Rank 1, line 10: `files[1]` asks for a second file, and the list has one. Rank 0 was not at fault. `launch()` names the guilty rank first, because a rank that fails often pulls others down with it.
+#
+# </details>
+
+# %% [markdown]
+# ## Complete it
+#
+# Replace the two `None`. You are done when the table reads 0 and 2 for rank 0, and 1 and 2 for rank 1.
+
+# %%
+# %%ranks -n 2 -o mine
+import os
+from ddp_lessons.worker import record
+
+# 1. Who am I?
+my_rank = None  # your line
+# 2. How many are we?
+size = None  # your line
+# 3. Tell the notebook.
+record("me", my_rank=my_rank, size=size)
+
+# %% [markdown]
+# ## How the course fits together
+#
+# - **Lessons** stand in `notebooks/`. Each one ends with two questions. They come back at the start of later lessons.
+# - **Exercises** stand in `exercises/`, one notebook for a lesson. A check runs your code on real ranks and says what is wrong with it.
+# - **Solutions** stand in `solutions/`, under the same name as the exercise.
+#
+# A lesson that has an exercise links to it. The scripts that the ranks run stand in `ddp_lessons/scripts/`.
+
+# %% [markdown]
+# ## Without scrolling
+#
+# 1. A script sets `x = 5` on rank 0 only. What does rank 1 see in `x`?
+# 2. Two ranks print one line each. In which order does a Run show the lines, and in which order were they printed?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Whatever rank 1 itself put there. If it put nothing there, a `NameError`.
+# 2. Shown in rank order. Printed in any order: each rank runs at its own pace.
+#
+# </details>
+
+# %% [markdown]
+# ## In your terminal
+#
+# Outside of notebooks, `torchrun` starts the ranks. It comes with PyTorch. From the root of the course:
+#
+# ```
+# .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/00_start_here/hello.py
+# ```
+#
+# It takes some seconds, because it starts fresh processes and each of them imports PyTorch. `launch()` is faster: it copies its workers from one process that has imported PyTorch already.
+
+# %% [markdown]
+# ## In practice
+#
+# - **On NCCL.** Starting processes is the same. What changes is how they talk, from the lesson on process groups on.
+# - **Many machines.** A rank on another machine differs in no way that a script could see so far.
+# - **Fine print.** The workers leave with `os._exit` when the script has ended, so functions registered with `atexit` do not run.

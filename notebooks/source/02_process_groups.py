@@ -1,0 +1,201 @@
+# %% [markdown]
+# # Form a process group
+#
+# You will bring separate processes together into one group, watch them wait for each other, and write the set-up and clean-up that every script needs.
+#
+# 30 min · 2 ranks on any laptop · needs 00, 01 · new terms: process group, store, rendezvous, backend
+
+# %% [markdown]
+# ## Recall
+#
+# 1. `x = torch.ones(3)` runs on rank 0 only. What is `x` on rank 1?
+# 2. Why does `launch()` name one rank first when two have failed?
+# 3. Two ranks, `DataLoader(batch_size=16)` on each. How large is the global batch?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Undefined. Each rank has its own memory.
+# 2. A rank that fails pulls down the ranks that wait for it. The first one shows the cause.
+# 3. 32 samples.
+#
+# </details>
+
+# %% [markdown]
+# These are the lines of lesson 01 that this lesson explains.
+
+# %%
+from ddp_lessons import compare, launch, show, views
+
+show("01_why_ddp/ddp.py", light=["init_process_group", "destroy_process_group"])
+
+# %% [markdown]
+# ## Two numbers for every rank
+#
+# `RANK` is this process's number, from 0 up. `WORLD_SIZE` is how many processes there will be. Whoever starts the workers sets both as environment variables: `launch()`, `torchrun`, or a cluster's scheduler.
+
+# %% [markdown]
+# ## The meeting
+#
+# The workers are separate processes, so at first they cannot talk. `init_process_group` makes them a **process group**: ranks that can send each other tensors. For this they need one place that all of them can reach. That place is the **store**, a small table of keys and values behind the address `MASTER_ADDR:MASTER_PORT`. Each rank writes there how it can be reached, and reads the same of the others. This meeting is called the **rendezvous**.
+#
+# In the next script, rank 1 comes one second late on purpose.
+
+# %%
+show("02_process_groups/meet.py", light=["sleep", "init_process_group("])
+
+# %% [markdown]
+# > **Guess.** Rank 0 is early. Does it leave `init_process_group` before rank 1 has called it? True or False? Vote, discuss, vote again.
+
+# %%
+guess = None  # True or False
+run = launch("02_process_groups/meet.py", world_size=2)
+compare(guess, run[0].joined < run[1].called)
+
+# %%
+views.meeting(run)
+
+# %% [markdown]
+# An early rank waits: a group of two exists only when both are there.
+#
+# <details><summary>How long does it wait?</summary>
+#
+# As long as `init_process_group(timeout=...)` allows. The default is 30 minutes for gloo and 10 minutes for NCCL ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/distributed_c10d.py), `_get_default_timeout`). So a rank that never comes looks like a program that does nothing.
+#
+# </details>
+
+# %% [markdown]
+# ## Set up and clean up
+#
+# The frame has four parts: which device is mine, meet, work, leave. The `finally` makes sure that a rank leaves the group whatever happens in between.
+
+# %%
+show("02_process_groups/setup.py")
+
+# %% [markdown]
+# > **Guess.** Rank 0 brings 1, rank 1 brings 2, and `all_reduce` adds them up. What does each rank hold afterwards?
+
+# %%
+guess = None  # your number
+run = launch("02_process_groups/setup.py", world_size=2)
+compare(guess, run.values("sum"))
+
+# %% [markdown]
+# From the next lesson on, `with process_group() as device:` stands for this frame. It does the same, line by line.
+
+# %% [markdown]
+# ## Backends: who carries the data
+#
+# The **backend** is the library that moves the tensors. You name it in `init_process_group`.
+#
+# | backend | moves tensors between | you have it if |
+# |---|---|---|
+# | `nccl` | GPUs | torch was built with CUDA, on Linux |
+# | `gloo` | CPUs | always |
+# | `mpi` | what your MPI supports | you built torch from source with MPI |
+#
+# The machine check of lesson 00 lists yours. The line under a Run's table names the one that it used.
+
+# %%
+run
+
+# %% [markdown]
+# ## Contrast: a kernel alone
+#
+# This notebook's kernel is one process. Here it says that it is rank 0 of 2, and nobody starts rank 1. A short limit saves you from waiting for half an hour.
+
+# %%
+import torch.distributed as dist
+from datetime import timedelta
+
+limit = timedelta(seconds=2)
+try:
+    dist.init_process_group(
+        "gloo", init_method="tcp://127.0.0.1:0", rank=0, world_size=2, timeout=limit
+    )
+except dist.DistStoreError as error:
+    print(error)
+
+# %% [markdown]
+# One of two came. This is the message that you get when you call `init_process_group` in a notebook cell: a cell runs in one process, and the group wants several.
+
+# %% [markdown]
+# ## Break it
+#
+# A third rank is promised and never started: the script tells each of two ranks that the world size is 3. Run the cell; the limit is four seconds. Which ranks are in the group? Whom do they wait for?
+
+# %% tags=["raises-exception"]
+launch("02_process_groups/one_short.py", world_size=2, timeout=4)
+
+# %% [markdown]
+# <details><summary>Rank, line and cause</summary>
+#
+# No rank is in a group. Ranks 0 and 1 both wait in `init_process_group`, line 9, for a rank 2 that nobody started. Nothing is wrong with either of them.
+#
+# </details>
+
+# %% [markdown]
+# ## Complete it
+#
+# Two lines are missing. You are done when both ranks record `size` 2.
+
+# %%
+# %%ranks -n 2 -o mine
+import torch
+import torch.distributed as dist
+from ddp_lessons.worker import record
+
+# 1. Which backend can this machine use?
+backend = "nccl" if torch.cuda.device_count() >= 2 else "gloo"
+# 2. Meet.
+...  # your line
+# 3. Work.
+record("joined", size=dist.get_world_size() if dist.is_initialized() else None)
+# 4. Leave.
+...  # your line
+
+# %% [markdown]
+# ## Other ways to meet
+#
+# <details><summary>init_method, ports that are taken, and leaving twice</summary>
+#
+# | how | what it means |
+# |---|---|
+# | nothing, or `env://` | read `MASTER_ADDR`, `MASTER_PORT`, `RANK` and `WORLD_SIZE` from the environment. This is what `torchrun` is for. |
+# | `tcp://host:port` | the address stands in the call. You pass `rank=` and `world_size=` too. |
+# | `file:///path` | the store is a file that all ranks can reach. It must not exist before. No port is needed, so this is the usual way on Windows. |
+# | a port that is taken | rank 0 cannot open its store there: `EADDRINUSE`, address already in use. Choose another port, or let `torchrun --standalone` choose. |
+# | `destroy_process_group` twice | the second call raises `AssertionError`: there is no group any more. |
+#
+# </details>
+#
+# The last script meets by a file, and then leaves twice.
+
+# %%
+launch("02_process_groups/ways.py", world_size=2)
+
+# %% [markdown]
+# ## Without scrolling
+#
+# 1. Rank 0 of 4 has called `init_process_group`. What must happen before it returns?
+# 2. Why does a call of `init_process_group` in a notebook cell wait for ever?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Ranks 1, 2 and 3 must call it as well, with the same store.
+# 2. A kernel is one process. No other rank ever comes.
+#
+# </details>
+
+# %% [markdown]
+# ## In your terminal
+#
+# ```
+# .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/02_process_groups/setup.py
+# ```
+
+# %% [markdown]
+# ## In practice
+#
+# - **On NCCL.** With `device_id=`, `init_process_group` forms the NCCL communicator at once. Without it, that happens at the first collective ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group)).
+# - **Many machines.** `MASTER_ADDR` must be an address that every machine can reach, and a firewall must let `MASTER_PORT` through.
+# - **Fine print.** gloo says nothing if you forget `destroy_process_group`. NCCL prints a warning.
