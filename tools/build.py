@@ -19,11 +19,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
-import rules
-from execute import CellFault, code_cells, execute, keep_outputs
+import nbformat.reader
 from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
+
+import rules
+from execute import CellFault, code_cells, execute, keep_outputs
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -101,7 +102,8 @@ def build(lesson: Lesson, fresh: bool = False) -> str:
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    return nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    # nbformat.read would mend what it finds, and so hide it.
+    return nbformat.reader.reads(path.read_text(encoding="utf-8"))
 
 
 def merge(source: NotebookNode, old: NotebookNode | None) -> NotebookNode:
@@ -181,11 +183,9 @@ def differences(expected: NotebookNode, actual: NotebookNode) -> Iterator[str]:
 
 def command(names: Iterable[str]) -> str:
     """What to type, in the root of the project, to build these notebooks."""
-    python = Path(sys.executable)
-    own = python.is_relative_to(ROOT)
-    return " ".join(
-        [python.relative_to(ROOT).as_posix() if own else "python", "tools/build.py", *names]
-    )
+    here = Path(sys.executable).parent
+    own = f"{here.relative_to(ROOT).as_posix()}/" if here.is_relative_to(ROOT) else ""
+    return " ".join([f"{own}python", "tools/build.py", *names])
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
@@ -208,12 +208,18 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             print(f"{shown}: ", end="", flush=True)
             what = attempt(lesson, options.fresh)
         if what:
-            bad.append(lesson.name)
+            bad.append(lesson)
             print(f"{shown}: {what}" if options.check else "failed\n" + what)
-    if bad:
-        print(f"\n{len(bad)} of {len(chosen)} to mend. When the sources are right: {command(bad)}")
-    elif options.check:
-        print(f"{len(chosen)} notebooks agree with their sources")
+    mend = [lesson.name for lesson in bad if lesson.source.exists()]
+    if mend:
+        print(f"\nMend the source, if it is at fault, and build: {command(mend)}")
+    elif not bad and options.check:
+        agree = (
+            "notebook agrees with its source"
+            if len(chosen) == 1
+            else "notebooks agree with their sources"
+        )
+        print(f"{len(chosen)} {agree}")
     return 1 if bad else 0
 
 

@@ -14,10 +14,13 @@ from collections.abc import Iterator
 
 import jupytext
 from IPython.core.inputtransformer2 import TransformerManager
+from jupytext.cell_metadata import _JUPYTEXT_CELL_METADATA
 from jupytext.magics import is_magic
 from jupytext.stringparser import StringParser
 from nbformat import NotebookNode
 
+# What jupytext notes about blank lines and markers, which a notebook has no use for.
+LAYOUT = set(_JUPYTEXT_CELL_METADATA)
 MAGICS = ("ranks", "exercise")
 BARE = re.compile(r"\s*%{1,2}[A-Za-z]")
 BANNED = {
@@ -30,18 +33,22 @@ BANNED = {
 
 def read(text: str) -> NotebookNode:
     """The notebook, without outputs, that a py:percent source stands for."""
-    return jupytext.reads(text, fmt="py:percent")
+    notebook = jupytext.reads(text, fmt="py:percent")
+    for cell in notebook.cells:
+        for key in LAYOUT & set(cell.metadata):
+            del cell.metadata[key]
+    return notebook
 
 
 def faults(text: str) -> list[str]:
     """What is wrong with a source, a sentence each; an empty list if nothing is."""
     bare = [
-        f"line {number}: write {line.strip()!r} as a comment ('# %%ranks -n 2'): one bare magic "
-        "makes jupytext leave all the commented ones as comments"
+        f"line {number}: write '# {line.strip()}', as a comment: a bare magic is no Python, and "
+        "one is enough for jupytext to leave the commented ones as comments"
         for number, line in unquoted(text.splitlines())
         if BARE.match(line)
     ]
-    if bare:  # what jupytext reads is then not what was meant
+    if bare:
         return bare
     found = []
     outputs: set[str] = set()

@@ -1,0 +1,162 @@
+"""The project's own files: one lock, one front door, nothing that ties it to a machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTRAS = ("lab", "test")
+# What PyPI's CUDA build of torch brings along; the lock leaves its versions to torch.
+WITH_TORCH = re.compile(r"nvidia-|cuda-|triton$")
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def lock() -> dict[str, str]:
+    """The lock's lines, parsed: name -> version."""
+    found = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            name, _, version = line.partition("==")
+            found[str(canonicalize_name(name))] = version
+    return found
+
+
+def stated() -> list[Requirement]:
+    """Every requirement of pyproject.toml."""
+    optional = project()["optional-dependencies"]
+    lines = [*project()["dependencies"], *(line for name in EXTRAS for line in optional[name])]
+    return [Requirement(line) for line in lines]
+
+
+def installed(name: str) -> importlib.metadata.Distribution | None:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def needed() -> set[str]:
+    """Every package that the installed course needs here, directly or not."""
+    found: set[str] = set()
+    todo = [(str(canonicalize_name(r.name)), frozenset(r.extras)) for r in stated()]
+    seen = set(todo)
+    while todo:
+        name, extras = todo.pop()
+        here = installed(name)
+        if here is None:
+            continue
+        found.add(name)
+        for line in here.requires or []:
+            requirement = Requirement(line)
+            wanted = [{"extra": extra} for extra in ("", *extras)]
+            if requirement.marker and not any(requirement.marker.evaluate(w) for w in wanted):
+                continue
+            step = (str(canonicalize_name(requirement.name)), frozenset(requirement.extras))
+            if step not in seen:
+                seen.add(step)
+                todo.append(step)
+    return found
+
+
+# A GPU machine brings its own torch and does not install the course.
+own_environment = pytest.mark.skipif(
+    installed("ddp-lessons") is None, reason="the course is not installed in this environment"
+)
+
+
+def test_every_line_of_the_lock_is_one_public_version():
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[\w.-]+==[\w.!]+", line), line
+    assert lock()["torch"] == "2.13.0"
+
+
+def test_every_requirement_is_locked_at_a_version_that_meets_it():
+    locked = lock()
+    for requirement in stated():
+        version = locked.get(str(canonicalize_name(requirement.name)))
+        assert version, f"{requirement} is not in constraints.txt"
+        assert requirement.specifier.contains(version), f"{requirement}, locked at {version}"
+
+
+@own_environment
+def test_the_installed_environment_is_the_locked_one():
+    wrong = {}
+    for name, version in lock().items():
+        here = installed(name)  # None: this platform does not need it
+        if here and Version(here.version).public != Version(version).public:
+            wrong[name] = f"{here.version}, locked at {version}"
+    assert not wrong, f"run `make check` to install what the lock says: {wrong}"
+
+
+@own_environment
+def test_what_the_requirements_need_in_turn_is_locked_too():
+    names = {name for name in needed() if not WITH_TORCH.match(name)}
+    assert len(names) > len(stated())
+    assert names - set(lock()) - {"setuptools"} == set()
+
+
+def test_the_conda_file_is_a_front_door_and_states_no_version_but_pythons():
+    front = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    assert set(front) == {"name", "channels", "dependencies"}
+    *conda, pip = front["dependencies"]
+    assert re.fullmatch(r"python=3\.\d+", conda[0])
+    assert conda[1:] == ["pip"]
+    assert pip == {"pip": ["-c constraints.txt", "-e .[lab,test]"]}
+    assert conda[0].removeprefix("python=") in project()["requires-python"]
+
+
+def test_python_from_3_11_on_is_welcome():
+    assert project()["requires-python"] == ">=3.11"
+
+
+def tracked() -> list[Path]:
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git clone")
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    names = done.stdout.decode().split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+# Each is written so that this file does not hold what it looks for.
+TIED = {
+    "a folder of one machine": r"(?<![\w.~}])/(?:work|root|opt/py\w+|mnt|home/\w+|Users/\w+)/",
+    "a temporary folder": r"(?<![\w.~}])/t[m]p/\w",
+    "a package index": r"(?:index|find)[-](?:url|links)|pypi[.]org|files[.]pythonhosted",
+    "a server with its port": r"https?://(?:localhost|127\.0\.0\.1|\[::1\]):\d",
+}
+EXEMPT = {"tests/lessons/test_limits.py"}  # shows such paths to the rule that refuses them
+
+
+def test_no_file_is_tied_to_a_machine():
+    found = []
+    for path in tracked():
+        name = path.relative_to(ROOT).as_posix()
+        if name in EXEMPT:
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found += [
+            f"{name}:{text.count(chr(10), 0, match.start()) + 1} holds {what}: {match.group()}"
+            for what, pattern in TIED.items()
+            for match in re.finditer(pattern, text)
+        ]
+    assert not found, "\n".join(found)
+
+
+def test_nothing_that_a_build_leaves_behind_is_tracked():
+    junk = re.compile(r"(^|/)(\.venv|__pycache__|\.ipynb_checkpoints|[^/]+\.egg-info|build)(/|$)")
+    names = [path.relative_to(ROOT).as_posix() for path in tracked()]
+    assert [name for name in names if junk.search(name)] == []
