@@ -199,9 +199,13 @@ def columns(run: Run) -> list[tuple[str, list[str]]]:
         for name in names
     }
     heads = {name: name if most[name] == 1 else f"{name} (last of {most[name]})" for name in names}
-    return [
-        (heads[name], ["" if v is None else short(v) for v in run.values(name)]) for name in names
-    ]
+    cells = {
+        (rank.rank, name): short(value)  # the last one stays
+        for rank in run.ranks
+        for record in rank.records
+        for name, value in record.values.items()
+    }
+    return [(heads[name], [cells.get((r.rank, name), "") for r in run.ranks]) for name in names]
 
 
 def folded(text: str, head: int = HEAD_LINES, tail: int = TAIL_LINES) -> list[str]:

@@ -30,7 +30,7 @@ class Source:
         width = len(str(len(self.lines)))
         for number, gap in numbered(self):
             if gap:
-                rows.append(f"{'':{width + 2}}… {gap} line{'' if gap == 1 else 's'} …")
+                rows.append(f"{'':{width + 2}} … {lines(gap)} …")
             if number:
                 mark = ">" if number in self.lit else " "
                 rows.append(f"{mark} {number:{width}} {self.lines[number - 1]}".rstrip())
@@ -66,6 +66,10 @@ def show(
     return Source(
         path.name, lines, lit, shown, f"{path.name}, line{'' if len(lit) == 1 else 's'} {numbers}"
     )
+
+
+def lines(count: int) -> str:
+    return f"{count} line{'' if count == 1 else 's'}"
 
 
 def changed(old: Sequence[str], new: Sequence[str]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ddp_lessons.run import Run, columns, few, folded
-from ddp_lessons.source import Source, numbered
+from ddp_lessons.source import Source, lines, numbered
 
 if TYPE_CHECKING:
     from ddp_lessons.guess import Comparison
@@ -19,25 +19,22 @@ if TYPE_CHECKING:
 _TEXT = "var(--jp-content-font-color1,inherit)"
 _SOFT = "var(--jp-content-font-color2,#5c6166)"
 _LINE = "var(--jp-border-color2,#c8ccd0)"
-_LIT = "var(--jp-warn-color3,#ffe0b2)"
 
 CSS = f"""
 .ddp{{color:{_TEXT};font-size:var(--jp-content-font-size1,14px);line-height:1.45}}
-.ddp table{{border-collapse:collapse;margin:.3em 0;table-layout:auto}}
-.ddp caption{{text-align:left;color:{_TEXT};padding:.2em 0;caption-side:top}}
-.ddp th,.ddp td{{text-align:left;padding:.2em .8em;border-bottom:1px solid {_LINE};
+.ddp .ddp-t{{border-collapse:collapse;margin:.3em 0;table-layout:auto}}
+.ddp .ddp-t caption{{text-align:left;color:{_TEXT};padding:.2em 0;caption-side:top;
+font-weight:600;font-size:inherit}}
+.ddp .ddp-t th.ddp-l,.ddp .ddp-t td.ddp-l{{text-align:left}}
+.ddp .ddp-t th,.ddp .ddp-t td{{padding:.2em .8em;border-bottom:1px solid {_LINE};
 vertical-align:top;max-width:none;white-space:pre-wrap}}
-.ddp td.ddp-n,.ddp th.ddp-n{{text-align:right}}
-.ddp pre{{margin:0;white-space:pre-wrap;font-family:var(--jp-code-font-family,monospace);
-font-size:var(--jp-code-font-size,13px);background:none;color:inherit}}
-.ddp-soft{{color:{_SOFT}}}
+.ddp pre{{margin:.3em 0;white-space:pre;overflow-x:auto;line-height:1.35;
+font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);
+background:none;color:inherit}}
+.ddp-row{{display:inline-block;min-width:100%}}
+.ddp-lit{{background:rgba(209,96,10,.16);box-shadow:inset 3px 0 0 #d1600a}}
+.ddp .ddp-soft{{color:{_SOFT}}}
 .ddp summary{{cursor:pointer;color:{_SOFT}}}
-.ddp-code table{{width:100%}}
-.ddp .ddp-code td{{border:0;padding:0 .6em;white-space:pre-wrap;
-font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px)}}
-.ddp .ddp-code tr{{background:none}}
-.ddp .ddp-code tr.ddp-lit td{{box-shadow:inset 3px 0 0 #d1600a;background:rgba(209,96,10,.14)}}
-.ddp .ddp-code td.ddp-lit-n{{box-shadow:none}}
 .ddp-k{{color:var(--jp-mirror-editor-keyword-color,#008000);font-weight:600}}
 .ddp-s{{color:var(--jp-mirror-editor-string-color,#a22)}}
 .ddp-c{{color:var(--jp-mirror-editor-comment-color,#408080);font-style:italic}}
@@ -50,18 +47,34 @@ def block(inner: str) -> str:
 
 
 def table(head: list[str], rows: list[list[str]], caption: str) -> str:
-    """A table of escaped cells; the first column heads its row."""
-    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    """A table of escaped cells, the first of each row its heading. Columns of numbers stand right,
+    others left."""
+    left = [not all(_is_number(row[i]) for row in rows) for i in range(len(head))]
+
+    def cell(tag: str, index: int, text: str, scope: str = "") -> str:
+        side = ' class="ddp-l"' if left[index] else ""
+        return f"<{tag}{side}{scope}>{escape(text)}</{tag}>"
+
+    top = "".join(cell("th", i, text, ' scope="col"') for i, text in enumerate(head))
     body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        "<tr>"
+        + cell("th", 0, row[0], ' scope="row"')
+        + "".join(cell("td", i, text) for i, text in enumerate(row[1:], start=1))
         + "</tr>"
         for row in rows
     )
     return (
-        f"<table><caption>{escape(caption)}</caption>"
+        f'<table class="ddp-t"><caption>{escape(caption)}</caption>'
         f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
     )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or 0)
+    except ValueError:
+        return False
+    return True
 
 
 def details(summary: str, inner: str) -> str:
@@ -113,26 +126,26 @@ def comparison(comparison: Comparison) -> str:
 def source(source: Source) -> str:
     """Highlighted code with line numbers; folded lines can be opened."""
     coloured = highlight("\n".join(source.lines))
+    width = len(str(len(source.lines)))
+
+    def row(number: int) -> str:
+        lit = number in source.lit
+        # The mark is text, so that it is there where a notebook strips styles.
+        gutter = f'<span class="ddp-soft">{"▸" if lit else " "} {number:>{width}}  </span>'
+        kind = "ddp-row ddp-lit" if lit else "ddp-row"
+        return f'<span class="{kind}">{gutter}{coloured[number - 1]}</span>'
+
     rows = []
     for number, gap in numbered(source):
         if gap:
-            rows.append(f'<tr><td></td><td class="ddp-soft">… {gap} more …</td></tr>')
+            rows.append(f'<span class="ddp-soft">{"":{width + 4}}… {lines(gap)} …</span>')
         if number:
-            rows.append(_code_row(number, coloured[number - 1], number in source.lit))
-    caption = f"<caption>{escape(source.caption)}</caption>"
-    parts = [f'<div class="ddp-code"><table>{caption}<tbody>{"".join(rows)}</tbody></table></div>']
+            rows.append(row(number))
+    parts = [f"<div>{escape(source.caption)}</div>", f"<pre>{chr(10).join(rows)}</pre>"]
     if len(source.shown) < len(source.lines):
-        whole = "".join(
-            _code_row(n, line, n in source.lit) for n, line in enumerate(coloured, start=1)
-        )
-        inner = f'<div class="ddp-code"><table><tbody>{whole}</tbody></table></div>'
-        parts.append(details(f"all of {source.name}", inner))
+        whole = "\n".join(row(number) for number in range(1, len(source.lines) + 1))
+        parts.append(details(f"all of {source.name}", f"<pre>{whole}</pre>"))
     return block("".join(parts))
-
-
-def _code_row(number: int, code: str, lit: bool) -> str:
-    mark = ' class="ddp-lit"' if lit else ""
-    return f'<tr{mark}><td class="ddp-n ddp-soft">{number}</td><td>{code or "&nbsp;"}</td></tr>'
 
 
 def highlight(code: str) -> list[str]:
