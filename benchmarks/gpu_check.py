@@ -90,7 +90,12 @@ def half(name: str, ranks: int, device: str, demo: Demo, timeout: float, logs: P
     keep = logs / f"{name.replace('/', '__').removesuffix('.py')}.{device}"
     shutil.rmtree(keep, ignore_errors=True)
     keep.mkdir(parents=True)
-    options = {"nnodes": demo.nnodes, "engine": demo.engine, "timeout": timeout}
+    options = {
+        "nnodes": demo.nnodes,
+        "engine": demo.engine,
+        "timeout": timeout,
+        "env": demo.env,
+    }
     try:
         path = scripts.HERE / name
         run, report = launch(path, ranks, args=demo.args, device=device, **options), ""

@@ -57,7 +57,7 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
     {
         "00_start_here/crash.py": Demo(exact=True, fails=True),
         "01_why_ddp/single.py": Demo(world_size=1, exact=True),
-        "01_why_ddp/data_parallel.py": Demo(world_size=1, exact=True),
+        "01_why_ddp/data_parallel.py": Demo(world_size=1, exact=True, on_gpus=("measured",)),
         "01_why_ddp/bad_column.py": Demo(exact=True, fails=True),
         "02_process_groups/one_short.py": Demo(fails=True, exact=True, timeout=5),
         "03_rank_and_world_size/who.py": Demo(world_size=4, nnodes=2, engine="torchrun"),
