@@ -48,14 +48,15 @@ def place(
     """
     ranks = f"{world_size} rank" + ("" if world_size == 1 else "s")
     cards = f"{gpus} GPU" + ("" if gpus == 1 else "s")
+    need = f"{ranks} needs 1 GPU" if world_size == 1 else f"{ranks} need {world_size} GPUs"
     fits = gpus >= world_size and nccl
     if device == "cuda" and not fits:
         if gpus and not nccl:
             why = "this build of torch has no NCCL. Install a CUDA build of torch on Linux"
         elif gpus:
-            why = f"{ranks} need {world_size} GPUs. Ask for world_size={gpus}"
+            why = f"{need}. Ask for world_size={gpus}"
         else:
-            why = f"{ranks} need {world_size} GPUs. Run this on a machine that has them"
+            why = f"{need}. Run this on a machine that has them"
         raise RuntimeError(
             f'device="cuda": this machine shows {cards}, and {why}, or leave out device= to run '
             "the same ranks with gloo on the CPU."
