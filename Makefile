@@ -73,7 +73,7 @@ notebooks: $(INSTALLED)
 	$(PY) tools/build.py $(LESSONS)
 
 bench: $(INSTALLED)
-	$(PY) benchmarks/launch.py
+	$(PY) -m benchmarks.launch
 
 # A machine with GPUs brings its own torch, so nothing is installed here. PYTHON wins where given.
 ifeq ($(origin PYTHON),file)
@@ -82,4 +82,4 @@ else
 gpu-check: CHOSEN = $(PYTHON)
 endif
 gpu-check:
-	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" "$(CHOSEN)" benchmarks/gpu_check.py
+	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" "$(CHOSEN)" -m benchmarks.gpu_check
