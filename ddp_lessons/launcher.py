@@ -21,7 +21,7 @@ from ddp_lessons.run import Run, WorkerError, say
 from ddp_lessons.worker import RECORDS
 
 MOST_RANKS = 128
-GRACE = 1.0  # seconds that the other ranks get to report after the first failure
+GRACE = 0.5  # seconds that the other ranks get to report after the first failure
 LONGEST_WAIT = 3600.0  # seconds that one wait may take: the operating system refuses far more
 PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
 

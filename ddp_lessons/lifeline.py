@@ -1,7 +1,7 @@
 """The line that every worker hangs on: a FIFO whose write end only the launching process holds.
 
 When launch() lets go of it, or when the launching process dies, however it dies, every process that
-hangs on it kills its own process group.
+hangs on it is killed, with its process group.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-NAME = "lifeline"  # of the FIFO in a run's folder
+NAME = "lifeline"  # of the FIFO in a folder
 
 
-@contextlib.contextmanager
-def held(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the lifeline of the run in `folder`; yields the function that lets go of it.
-
-    At a normal exit of this process it is let go first of all: multiprocessing would wait for the
-    ranks of a launch on another thread.
-    """
+def hold(folder: Path) -> Callable[[], None]:
+    """Hold a new lifeline in `folder`; returns the function that lets go of it."""
     if not hasattr(os, "mkfifo"):
-        yield lambda: None
-        return
-    path = folder / NAME
-    os.mkfifo(path, 0o600)
-    # Read and write: opening for writing alone would block until a rank opens the other end.
-    ends = [os.open(path, os.O_RDWR)]
+        return lambda: None
+    os.mkfifo(folder / NAME, 0o600)
+    # Read and write: opening for writing alone would block until a worker opens the other end.
+    ends = [os.open(folder / NAME, os.O_RDWR)]
 
     def cut() -> None:
         while ends:
             os.close(ends.pop())
 
+    return cut
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[Callable[[], None]]:
+    """Hold the lifeline of a run for the block, and at most to this process's normal exit:
+    multiprocessing would wait there for the ranks of a launch on another thread."""
+    cut = hold(folder)
     atexit.register(cut)
     try:
         yield cut
@@ -62,17 +63,8 @@ def hang_on(folder: Path) -> None:
     if not hasattr(os, "mkfifo"):
         _watch_parent()
         return
-    try:
-        # Non-blocking: a blocking open would wait for ever if the launching process is dead.
-        fd = os.open(folder / NAME, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
-        os._exit(1)  # the launching process has ended and taken the folder along
-    with contextlib.suppress(OSError, AttributeError):  # not Linux: the thread alone
-        import fcntl
-
-        fcntl.fcntl(fd, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    fd = _reach(folder)
+    _let_system_kill(fd, -os.getpgrp())
     os.set_blocking(fd, True)
 
     def watch() -> None:
@@ -81,6 +73,34 @@ def hang_on(folder: Path) -> None:
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=watch, name=NAME, daemon=True).start()
+
+
+def hang_on_without_a_thread(folder: Path) -> None:
+    """The same for this process alone, by the operating system alone. Nothing outside Linux."""
+    if hasattr(os, "mkfifo"):
+        fd = _reach(folder)
+        _let_system_kill(fd, os.getpid())
+        with contextlib.suppress(BlockingIOError):  # that is: it is still held
+            os.read(fd, 1)
+            os._exit(1)
+
+
+def _reach(folder: Path) -> int:
+    try:
+        # Non-blocking: a blocking open would wait for ever if the launching process is dead.
+        return os.open(folder / NAME, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        os._exit(1)  # the launching process has ended and taken the folder along
+
+
+def _let_system_kill(fd: int, owner: int) -> None:
+    """Have Linux send SIGKILL to a process, or to a group if negative, at the end of file."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux, or not all of it
+        import fcntl
+
+        fcntl.fcntl(fd, fcntl.F_SETOWN, owner)
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
 
 
 def _watch_parent() -> None:
@@ -95,4 +115,4 @@ def _watch_parent() -> None:
         parent.join()
         os._exit(1)
 
-    threading.Thread(target=watch, name="lifeline", daemon=True).start()
+    threading.Thread(target=watch, name=NAME, daemon=True).start()

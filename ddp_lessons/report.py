@@ -46,7 +46,8 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
 
 def first_failure(run: Run, stopped: set[int]) -> int | None:
     """By cause, then by time: an exception of its own, a death without an end marker, a rank that
-    left while others still needed it. None if all there is are complaints of a lost peer."""
+    left while others still needed it. None if all that ended complain of a lost peer, which may be
+    among the ranks that were still running."""
 
     def when(rank: Rank) -> tuple:
         known = rank.exitcode is not None
@@ -57,7 +58,7 @@ def first_failure(run: Run, stopped: set[int]) -> int | None:
     dead = [rank for rank in failed if not rank.failure]
     left = [rank for rank in run if rank.finished and rank.failure]
     done = [rank for rank in run if rank.finished]
-    for group in (own, dead, left, done):
+    for group in (own, dead, left, done, [] if stopped else failed):
         if group:
             return min(group, key=when).rank
     return None
@@ -136,8 +137,7 @@ def lost_peer_report(run: Run, stopped: set[int]) -> str:
     first = min((r for r in run if lost_peer(r)), key=lambda r: (r.ended or 0.0, r.rank))
     lines = [f"{run.script}: rank {first.rank} lost its connection to another rank{at(first)}."]
     lines += frames(first)
-    if stopped:
-        lines.append(f"  Still running then, and stopped: {names(stopped)}.")
+    lines.append(f"  Still running then, and stopped: {names(stopped)}.")
     lines.append("  A rank that leaves the process group breaks what the others call after that.")
     return "\n".join(lines)
 

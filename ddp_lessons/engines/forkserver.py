@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
-from ddp_lessons import bootstrap, folders
+from ddp_lessons import bootstrap, folders, lifeline
 from ddp_lessons.engines import Job, server
 
 # Beside `server` only torch's own modules: what the server has imported is never read again from
@@ -42,8 +42,12 @@ def prepare() -> None:
 @contextmanager
 def _server_environment() -> Iterator[None]:
     """Keep the server single-threaded: a fork that copies a process with OpenMP or OpenBLAS threads
-    copies none of the threads, and the child waits for them for ever. And tell it where to log."""
-    wanted = {"OPENBLAS_NUM_THREADS": "1", server.LOG: str(folders.session() / "server.log")}
+    copies none of the threads, and the child waits for them for ever. And tell it where to live."""
+    home = folders.session() / "server"
+    if not home.exists():
+        home.mkdir()
+        lifeline.hold(home)  # to the end of this process
+    wanted = {"OPENBLAS_NUM_THREADS": "1", server.HOME: str(home)}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

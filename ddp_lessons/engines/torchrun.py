@@ -65,7 +65,8 @@ class Engine:
         self._job = job
         self._agents: list[subprocess.Popen] = []
         self._running: set[int] = set()
-        self._lost: float | None = None  # when a rank was first seen dead without an end marker
+        self._dead: set[int] = set()  # the ranks that were first seen dead without an end marker
+        self._seen = 0.0  # when that was
 
     def start(self) -> None:
         for node in range(self._job.nnodes):
@@ -89,24 +90,28 @@ class Engine:
         attempt = collect.last_attempt(self._job.folder)
         if attempt < self._job.max_restarts and not agents_done:
             return {}  # a rank that ends now may be started again
-        ends: dict[int, int | None] = {}
+        ends, dead = {}, set()
         for rank in self._running:
             events = collect.read_events(bootstrap.rank_folder(self._job.folder, attempt, rank))
             if "ended" in events:
                 ends[rank] = events["ended"]["code"]
-            elif agents_done:
-                ends[rank] = self._reported_code(rank)
             elif "started" in events and not _is_alive(events["started"]["pid"]):
-                self._hurry()
+                dead.add(rank)
+        if dead and not self._dead:
+            self._dead, self._seen = dead, time.monotonic()
+        if agents_done:
+            ends |= self._unmarked(set(ends))
+        elif self._dead and time.monotonic() > self._seen + HEARD:
+            # An agent gives the other ranks 30 seconds to heed SIGTERM, and reports after that.
+            self._kill_ranks()
         return ends
 
-    def _hurry(self) -> None:
-        """Have the agents report a dead rank soon: they would give each of the others 30 seconds to
-        heed SIGTERM first."""
-        if self._lost is None:
-            self._lost = time.monotonic()
-        elif time.monotonic() > self._lost + HEARD:
-            self._kill_ranks()
+    def _unmarked(self, marked: set[int]) -> dict[int, int | None]:
+        """How the ranks that died by themselves, without an end marker, have ended. The agents have
+        ended all others, which count as stopped."""
+        lost = (self._dead or self._running) & self._running - marked
+        codes = {rank: self._reported_code(rank) for rank in lost}
+        return {rank: c for rank, c in codes.items() if c != -signal.SIGTERM} or codes
 
     def _reported_code(self, rank: int) -> int | None:
         """The exit code of a rank that wrote no end marker, from the agents' failure report."""
@@ -117,6 +122,8 @@ class Engine:
 
     def _kill_ranks(self) -> None:
         """Kill the group that each rank of each attempt leads, or led and left children in."""
+        if not hasattr(os, "killpg"):
+            return
         for here in self._job.folder.glob("attempt_*/rank_*"):
             started = collect.read_events(here).get("started")
             if started:
@@ -135,6 +142,8 @@ class Engine:
 
 
 def _is_alive(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # there os.kill(pid, 0) is no question
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,0 +1,97 @@
+"""The Stop button, on a real kernel: KeyboardInterrupt, no process left, the next launch works."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from processes import Kernel, gone, kernel, until
+
+AT_ONCE = 5.0  # seconds; the design says 0.5, and a loaded machine needs room
+
+WAITS = """
+    import os, signal, subprocess, sys
+    from pathlib import Path
+    import torch.distributed as dist
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    dist.init_process_group("gloo")
+    subprocess.Popen(["sleep", "600"])
+    (Path(sys.argv[1]) / f"{sys.argv[2]}_{dist.get_rank()}").touch()
+    if dist.get_rank() == 1:
+        dist.barrier()
+    else:
+        dist.recv(__import__("torch").ones(1), 1)
+"""
+
+
+@pytest.fixture(scope="module")
+def started():
+    with kernel() as started:
+        yield started
+
+
+def stop(started: Kernel, cell: str) -> str:
+    """Press Stop on a running cell; returns what it says. Nothing but the server may be left."""
+    began = time.monotonic()
+    started.interrupt()
+    reply = started.reply(cell)
+    assert time.monotonic() - began < AT_ONCE
+    assert reply["ename"] == "KeyboardInterrupt"
+    gone(lambda: workers(started), AT_ONCE)
+    return reply["evalue"]
+
+
+def workers(started: Kernel) -> set[int]:
+    """The living ranks, agents and children of theirs: all that has left the kernel's own group,
+    in which the server and multiprocessing's tracker stay for the next launch."""
+    return {pid for pid in started.others() if group(pid) != started.pid}
+
+
+def group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def works(started: Kernel, script) -> None:
+    """The next launch answers, and nothing else is said, by the server's stderr for example."""
+    path = script("print('hello')\n", name="next.py")
+    said = started.run(f"print(launch({str(path)!r}, 2), end='')")
+    assert said == "next.py on 2 ranks: ok\nrank 0 | hello\nrank 1 | hello"
+
+
+def test_stop_while_torch_is_being_imported_leaves_a_kernel_that_can_launch(started, script):
+    path = script("print('hello')\n")
+    cell = started.begin(f"import sys\nfrom ddp_lessons import launch\nlaunch({str(path)!r}, 2)")
+    until(lambda: loads_torch(started.pid))
+    assert stop(started, cell) == "no rank had started"
+    works(started, script)
+
+
+def loads_torch(pid: int) -> bool:
+    with open(f"/proc/{pid}/maps") as maps:
+        return "libtorch" in maps.read()
+
+
+@pytest.mark.parametrize("engine", ["forkserver", "torchrun"])
+def test_stop_in_the_middle_of_a_launch_says_how_many_were_stopped(
+    started, script, tmp_path, engine
+):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    path, options = str(script(WAITS)), f"engine={engine!r}, args=[{str(folder)!r}, {engine!r}]"
+    cell = started.begin(f"from ddp_lessons import launch\nlaunch({path!r}, 2, {options})")
+    until(lambda: len(list(folder.iterdir())) == 2)
+    assert len(workers(started)) >= 4  # each with a child of its own
+    assert stop(started, cell) == "2 ranks stopped"
+    works(started, script)
+
+
+def test_stop_while_ranks_are_being_started_leaves_none(started, script):
+    path = script("import time\ntime.sleep(600)\n")
+    cell = started.begin(f"from ddp_lessons import launch\nlaunch({str(path)!r}, 64)")
+    until(lambda: len(workers(started)) > 4)
+    assert stop(started, cell).endswith("ranks stopped")
+    works(started, script)

@@ -1,0 +1,119 @@
+"""The kernel is killed, restarted or shut down in the middle of launches: nothing outlives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from processes import Kernel, gone, kernel, marked, told, until
+
+from ddp_lessons import launch
+
+SOON = 2.0  # seconds: the design's promise
+
+# Ranks that are as hard to end as they can be. Each says in the folder args[0] that it is there.
+STUBBORN = """
+    import os, re, signal, subprocess, sys, time
+    from pathlib import Path
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    subprocess.Popen([sys.executable, "-c", child])
+    (Path(sys.argv[1]) / f"{sys.argv[2]}_{os.environ['RANK']}").touch()
+    if os.environ["RANK"] == "1":
+        re.match(r"(a+)+$", "a" * 60 + "b")  # holds the GIL for ever
+    time.sleep(600)
+"""
+
+LAUNCH = """
+import threading
+from ddp_lessons import launch
+def start(engine):
+    launch({script!r}, 2, engine=engine, args=[{folder!r}, engine], timeout=600)
+"""
+
+
+def code(script, folder: Path, engines: tuple[str, ...]) -> str:
+    """A cell that launches under each engine, on threads of its own; `start` is there to call."""
+    folder.mkdir()
+    cell = LAUNCH.format(script=str(script(STUBBORN)), folder=str(folder))
+    for engine in engines:
+        cell += f"threading.Thread(target=start, args=[{engine!r}], daemon=True).start()\n"
+    return cell
+
+
+def wait_for_ranks(started: Kernel, folder: Path, engines: int) -> None:
+    """Until two ranks of each engine are there, each with a child of its own."""
+    until(lambda: len(list(folder.iterdir())) == 2 * engines)
+    assert len(started.others()) >= 4 * engines
+
+
+def test_no_worker_survives_a_kernel_kill(script, tmp_path):
+    folder = tmp_path / "there"
+    with kernel() as started:
+        started.begin(code(script, folder, ("torchrun",)) + "start('forkserver')")
+        wait_for_ranks(started, folder, engines=2)
+        os.kill(started.pid, signal.SIGKILL)
+        gone(lambda: marked(started.mark), SOON)
+
+
+def test_no_worker_survives_a_kernel_restart(script, tmp_path):
+    folder = tmp_path / "there"
+    with kernel() as started:
+        started.begin(code(script, folder, ()) + "start('forkserver')")
+        wait_for_ranks(started, folder, engines=1)
+        before = marked(started.mark)
+        started.restart()
+        gone(lambda: before & marked(started.mark), SOON)
+
+
+def test_no_worker_survives_a_normal_exit_of_the_kernel(script, tmp_path):
+    folder = tmp_path / "there"
+    with kernel() as started:
+        started.run(code(script, folder, ("torchrun", "forkserver")))
+        wait_for_ranks(started, folder, engines=2)
+        pid = started.pid
+        started.shut_down()
+        until(lambda: pid not in marked(started.mark))
+        gone(lambda: marked(started.mark), SOON)
+
+
+def test_no_agent_survives_a_kernel_kill_in_the_first_moments_of_torchrun(script, tmp_path):
+    folder = tmp_path / "there"
+    with kernel() as started:
+        started.begin(code(script, folder, ()) + "start('torchrun')")
+        until(lambda: acting_as(started, "agent"))
+        os.kill(started.pid, signal.SIGKILL)
+        gone(lambda: marked(started.mark), SOON)
+        assert not list(folder.iterdir())  # it was early enough to be a test
+
+
+@pytest.mark.slow
+def test_no_rank_survives_a_kernel_kill_while_torchrun_is_starting_it(script, tmp_path):
+    folder = tmp_path / "there"
+    with kernel() as started:
+        started.begin(code(script, folder, ()) + "start('torchrun')")
+        until(lambda: acting_as(started, "rank"))
+        os.kill(started.pid, signal.SIGKILL)
+        gone(lambda: marked(started.mark), SOON)
+        assert not list(folder.iterdir())
+
+
+def acting_as(started: Kernel, role: str) -> list[int]:
+    """The kernel's processes that torchrun's engine has started as "agent" or as "rank"."""
+    return [
+        pid
+        for pid in started.others()
+        if ("ddp_lessons.bootstrap", role) in list(pairwise(told(pid)))[:4]
+    ]
+
+
+def test_the_next_launch_works_when_the_server_was_killed(script):
+    hello = script("print('hello')\n")
+    server = launch(hello, 1)[0].parent
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not told(server))
+    assert launch(hello, 2)[1].stdout == "hello\n"
