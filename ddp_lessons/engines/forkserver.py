@@ -20,9 +20,10 @@ from multiprocessing.connection import wait
 from ddp_lessons import bootstrap, folders, lifeline
 from ddp_lessons.engines import Job, server
 
-# Beside `server` only torch's own modules: what the server has imported is never read again from
-# disk. torch._dynamo is here because the DDP constructor imports it, which takes a second.
-PRELOAD = [server.__name__, "torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo"]
+# Between our first and last module only torch's own: what the server has imported is never read
+# again from disk. torch._dynamo is here because the DDP constructor imports it, in a second.
+TORCH = ["torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo"]
+PRELOAD = [server.__name__, *TORCH, "ddp_lessons.engines.frozen"]
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _lock = threading.Lock()
