@@ -38,8 +38,9 @@ def rules(functions: list[Callable]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("rule", functions, ids=lambda function: function.__name__)
 
 
-def faults(path: Path, found: list[str]) -> str:
-    return "\n  ".join([f"{name(path)}:", *found]) if found else ""
+def expect_none(where: str, found: list[str]) -> None:
+    if found:
+        pytest.fail("\n  ".join([f"{where}:", *found]), pytrace=False)
 
 
 def test_the_course_has_lessons():
@@ -55,29 +56,29 @@ def test_every_lesson_has_a_source_and_every_source_a_lesson():
 @rules(ALL)
 @every(NOTEBOOKS)
 def test_every_notebook_is_executed_and_portable(path: Path, rule: Callable):
-    assert not faults(path, rule(READ[path]))
+    expect_none(name(path), rule(READ[path]))
 
 
 @rules(TEMPLATE)
 @every(LESSONS)
 def test_every_lesson_keeps_to_the_template(path: Path, rule: Callable):
-    assert not faults(path, rule(READ[path]))
+    expect_none(name(path), rule(READ[path]))
 
 
 @every([path for path in LESSONS if path.stem[:2] >= "02"])
 def test_lessons_from_02_on_open_with_recall(path: Path):
-    assert not faults(path, limits.recall(READ[path]))
+    expect_none(name(path), limits.recall(READ[path]))
 
 
 @every(NOTEBOOKS)
 def test_every_link_leads_somewhere(path: Path):
     text = "\n".join(limits.markdown(READ[path]))
-    assert not faults(path, limits.links(text, path.parent, ROOT))
+    expect_none(name(path), limits.links(text, path.parent, ROOT))
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_every_link_of_the_front_pages_leads_somewhere(page: str):
-    assert not limits.links((ROOT / page).read_text(encoding="utf-8"), ROOT, ROOT)
+    expect_none(page, limits.links((ROOT / page).read_text(encoding="utf-8"), ROOT, ROOT))
 
 
 def plain(promise: str) -> str:
