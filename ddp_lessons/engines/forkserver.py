@@ -49,6 +49,8 @@ def _server_environment() -> Iterator[None]:
         home.mkdir()
         lifeline.hold(home)  # to the end of this process
     wanted = {"OPENBLAS_NUM_THREADS": "1", server.HOME: str(home)}
+    # OpenMP reads this when the server loads it, so a rank's own environment comes too late.
+    wanted["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "PASSIVE")
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
