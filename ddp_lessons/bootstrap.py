@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import importlib
 import json
+import multiprocessing
 import os
 import runpy
 import sys
@@ -94,7 +95,9 @@ def redirect(here: Path) -> None:
 
 
 def settle_libraries() -> None:
-    """Make libraries that the fork brought along follow this rank's environment."""
+    """Make libraries that the fork brought along behave as in a Python of this rank's own."""
+    # A forked rank has the server's start method: DataLoader's workers would run the script again.
+    multiprocessing.set_start_method(None, force=True)
     if "torch" in sys.modules:
         import torch
         import torch.distributed as dist

@@ -8,6 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from ddp_lessons import launch
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A server that has answered once, for tests with a short limit."""
+    path = tmp_path_factory.mktemp("warm") / "warm.py"
+    path.write_text("print('warm')\n")
+    launch(path, 1)
+
 
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[..., Path]:
