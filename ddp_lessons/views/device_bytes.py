@@ -22,7 +22,8 @@ KINDS = {
 def bytes_per_device(runs: Mapping[str, Run]) -> Picture:
     """What each device held during one step: runs by title, from records named "held".
 
-    Each such record has device (a number), kind (one of KINDS) and bytes.
+    Each such record has device (a number), kind (one of KINDS) and bytes. A record named "measured"
+    (device, peak in bytes) adds a dashed mark: what the device's own allocator saw.
     """
     bars = [
         (title, device, kinds)
@@ -51,8 +52,15 @@ def bytes_per_device(runs: Mapping[str, Run]) -> Picture:
             fontsize=11,
             fontweight="bold",
         )
-    unit = "rank" if len(bars) > 1 else "device"
-    labels = [f"{'device' if i < 2 else unit} {device}" for i, (_, device, _) in enumerate(bars)]
+    for (title, device, _), x in zip(bars, positions, strict=True):
+        for peak in measured(runs[title], device):
+            axes.plot([x - 0.45, x + 0.45], [peak / 1e6] * 2, color=INK, lw=2, ls=(0, (2, 1)))
+            axes.text(x + 0.47, peak / 1e6, "measured", color=INK, fontsize=9, va="center")
+    # One process that fills several devices, or one device a rank.
+    labels = [
+        f"{'device' if runs[title].world_size == 1 else 'rank'} {device}"
+        for title, device, _ in bars
+    ]
     axes.set_xticks(positions, labels)
     for title in runs:
         centre = [x for (name, _, _), x in zip(bars, positions, strict=True) if name == title]
@@ -84,6 +92,12 @@ def held(run: Run) -> dict[int, dict[str, int]]:
             kind = record.values["kind"]
             kinds[kind] = kinds.get(kind, 0) + record.values["bytes"]
     return devices
+
+
+def measured(run: Run, device: int) -> list[int]:
+    """The peak bytes that the run measured on that device, if it did."""
+    found = [r.values for r in run.records if r.name == "measured"]
+    return [values["peak"] for values in found if values["device"] == device]
 
 
 def _label_kinds(axes: object, bars: list, positions: list[float]) -> None:

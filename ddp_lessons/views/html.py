@@ -162,7 +162,7 @@ def highlight(code: str) -> list[str]:
         (Operator.Word, "k"),
     )
     lines = [""]
-    for kind, text in lex(code, PythonLexer(stripnl=False)):
+    for kind, text in lex(code, PythonLexer(stripnl=False, ensurenl=False)):
         name = next((name for group, name in classes if kind in group), None)
         for index, part in enumerate(text.split("\n")):
             if index:
