@@ -17,7 +17,8 @@ from nbformat import NotebookNode
 
 TIMEOUT = 120  # seconds a cell
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
-NUMBERS = re.compile(r"\d+(\.\d+)?")
+# What may differ in the HTML of two runs that say the same: drawings inside it, and numbers.
+VARYING = re.compile(r"data:image/[^\"')]*|<svg.*?</svg>|\d+(\.\d+)?", re.DOTALL)
 
 
 class CellFault(Exception):
@@ -121,9 +122,9 @@ def compared(outputs: list[NotebookNode]) -> list[dict[str, Any]]:
 
 
 def tables(outputs: list[NotebookNode]) -> list[str | None]:
-    """Each output's HTML with its numbers struck out."""
+    """Each output's HTML with its drawings and numbers struck out."""
     found = [output.get("data", {}).get("text/html") for output in outputs]
-    return [html and NUMBERS.sub("#", html) for html in found]
+    return [html and VARYING.sub("#", html) for html in found]
 
 
 def is_rich(kind: str) -> bool:

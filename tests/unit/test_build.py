@@ -161,11 +161,12 @@ def output(**data: str) -> execute.NotebookNode:
     ("new", "kept"),
     [
         (output(text="mean 1.5", html="<b>1.5</b> 0.2 s", png="b"), True),
+        (output(text="mean 1.5", html="<b>1.5</b> 0.1 s <img src='data:image/x,B+/'>"), False),
         (output(text="mean 1.6", html="<b>1.5</b> 0.1 s", png="a"), False),
         (output(text="mean 1.5", html="<i>1.5</i> 0.1 s", png="a"), False),
         (output(text="mean 1.5", png="a"), False),
     ],
-    ids=["other numbers and picture", "other text", "other table", "no table"],
+    ids=["other numbers and picture", "one more picture", "other text", "other table", "no table"],
 )
 def test_an_old_output_stays_while_its_text_and_its_tables_shape_do(new, kept: bool):
     def cell(shown):
@@ -175,6 +176,18 @@ def test_an_old_output_stays_while_its_text_and_its_tables_shape_do(new, kept: b
     now = cell(new)
     assert execute.keep_outputs(now, cell(old)) is kept
     assert now.outputs == [old if kept else new]
+
+
+def test_a_picture_inside_html_is_a_picture():
+    def cell(picture: str):
+        shown = output(text="late", html=f"<figure>{picture}</figure>")
+        return build.nbformat.from_dict({"outputs": [shown], "execution_count": 3})
+
+    image = '<img src="data:image/svg+xml;base64,PHN2{}">'
+    for drawn in (image, "<svg><path d='M {}'/></svg>"):
+        now = cell(drawn.format("A+/=" * 9))
+        assert execute.keep_outputs(now, cell(drawn.format("B")))
+        assert now == cell(drawn.format("B"))
 
 
 # What stops a build
