@@ -68,14 +68,20 @@ def launch(
         check_syntax(path)
         engines.prepare(engine)  # before torch is imported here, so that both imports overlap
         import_torch()
+        own_cards = (env or {}).get("CUDA_VISIBLE_DEVICES")
         placed = placement.place(
-            world_size, nnodes, device, gpus=placement.gpu_count(), nccl=placement.nccl_built()
+            world_size,
+            nnodes,
+            device,
+            gpus=placement.gpu_count(own_cards),
+            nccl=placement.nccl_built(),
+            listed=own_cards,
         )
     folder = folders.new_run()
     environment = rank_environment(world_size, env or {})
-    # What the caller says of the GPUs goes over what the placement would hide.
-    own = env is not None and "CUDA_VISIBLE_DEVICES" in env
-    visible = (None,) * nnodes if own else placed.visible
+    # The caller's own choice of cards stands, unless the caller wants none.
+    keep = own_cards is not None and nnodes == 1 and device != "cpu"
+    visible = (None,) if keep else placed.visible
     write_spec(folder, path, args)
     with lifeline.held(folder) as cut, store() as port:
         job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)

@@ -24,11 +24,15 @@ class Placement:
     sentence: str
 
 
-def gpu_count() -> int:
-    """How many GPUs a new process would see, honouring CUDA_VISIBLE_DEVICES."""
+def gpu_count(listed: str | None = None) -> int:
+    """How many GPUs a new process would see, honouring CUDA_VISIBLE_DEVICES.
+
+    listed: what that variable will be for the new process, if not what it is here.
+    """
     import torch
 
-    return torch.cuda.device_count()
+    found = torch.cuda.device_count()
+    return found if listed is None else min(found, len(card_names(listed)))
 
 
 def nccl_built() -> bool:
@@ -38,12 +42,19 @@ def nccl_built() -> bool:
 
 
 def place(
-    world_size: int, nnodes: int = 1, device: str = "auto", *, gpus: int, nccl: bool
+    world_size: int,
+    nnodes: int = 1,
+    device: str = "auto",
+    *,
+    gpus: int,
+    nccl: bool,
+    listed: str | None = None,
 ) -> Placement:
     """Choose backend and devices for `world_size` ranks on `nnodes` machines (all are this one).
 
     As many GPUs as ranks: NCCL, one GPU a rank; with nnodes > 1 each machine is given its own GPUs
     by CUDA_VISIBLE_DEVICES, so that LOCAL_RANK counts from 0 on each. Otherwise gloo on the CPU.
+    listed: the ranks' CUDA_VISIBLE_DEVICES, if not this process's own.
     Raises RuntimeError if device="cuda" cannot be had, with the ways out.
     """
     ranks = f"{world_size} rank" + ("" if world_size == 1 else "s")
@@ -75,7 +86,8 @@ def place(
     devices = tuple(f"cuda:{rank % per_node}" for rank in range(world_size))
     if nnodes == 1:
         return Placement("nccl", devices, (None,), f"NCCL, one GPU a rank ({cards}).")
-    cards_seen = _visible(gpus)
+    cards_seen = card_names(listed or os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    cards_seen = cards_seen or [str(card) for card in range(gpus)]
     visible = tuple(
         ",".join(cards_seen[node * per_node : (node + 1) * per_node]) for node in range(nnodes)
     )
@@ -84,7 +96,6 @@ def place(
     )
 
 
-def _visible(gpus: int) -> list[str]:
-    """The names of this process's GPUs, as CUDA_VISIBLE_DEVICES wants them."""
-    listed = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
-    return listed[:gpus] if listed != [""] else [str(i) for i in range(gpus)]
+def card_names(listed: str) -> list[str]:
+    """The cards that a value of CUDA_VISIBLE_DEVICES names."""
+    return [name.strip() for name in listed.split(",") if name.strip()]

@@ -24,14 +24,16 @@ LIMIT = 1_000_000  # bytes of one record
 def process_group() -> Iterator[torch.device]:
     """Join the process group, yield this rank's device, and always leave the group.
 
-    As many visible GPUs as local ranks: NCCL, device cuda:LOCAL_RANK. Otherwise gloo on the CPU.
+    As many visible GPUs as local ranks: NCCL, device cuda:LOCAL_RANK. Otherwise, or where torch was
+    built without NCCL, gloo on the CPU.
     Reads the environment that torchrun and launch() set; raises KeyError where they did not.
     """
     import torch
     import torch.distributed as dist
 
     local_rank = int(os.environ["LOCAL_RANK"])
-    if torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"]):
+    enough = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+    if enough and dist.is_nccl_available():
         device = torch.device("cuda", local_rank)
         torch.cuda.set_device(device)
         dist.init_process_group("nccl", device_id=device)

@@ -35,13 +35,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
 
 
 @pytest.fixture
-def rank_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int, int], None]:
+def rank_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make this process look like a local rank on a machine with that many GPUs."""
 
-    def be(local_rank: int, local_world_size: int, gpus: int) -> None:
+    def be(local_rank: int, local_world_size: int, gpus: int, nccl: bool = True) -> None:
         monkeypatch.setenv("LOCAL_RANK", str(local_rank))
         monkeypatch.setenv("LOCAL_WORLD_SIZE", str(local_world_size))
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+        monkeypatch.setattr(dist, "is_nccl_available", lambda: nccl)
 
     return be
 
@@ -75,6 +76,14 @@ def test_a_rank_without_a_gpu_of_its_own_joins_over_gloo_and_touches_no_gpu(
     assert device == torch.device("cpu")
     assert inside == [("init", "gloo", {})]
     assert calls[1:] == [("destroy", {})]
+
+
+def test_gpus_without_nccl_are_left_alone(calls, rank_of):
+    rank_of(0, 2, 2, nccl=False)
+    with process_group() as device:
+        pass
+    assert device == torch.device("cpu")
+    assert calls == [("init", "gloo", {}), ("destroy", {})]
 
 
 @pytest.mark.parametrize("gpus", [0, 2])
@@ -122,7 +131,7 @@ def job_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Job
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def job(gpus: int, world_size: int, **options) -> Job:
-        monkeypatch.setattr(placement, "gpu_count", lambda: gpus)
+        monkeypatch.setattr(placement, "gpu_count", lambda listed=None: gpus)
         with pytest.raises(NotStarted) as stopped:
             launch(script, world_size, **options)
         return stopped.value.args[0]
@@ -185,7 +194,7 @@ def test_two_cuda_ranks_on_fewer_gpus_are_refused_before_any_rank_starts(gpus, m
     def begin(*args) -> None:
         pytest.fail("the run had begun")
 
-    monkeypatch.setattr(placement, "gpu_count", lambda: gpus)
+    monkeypatch.setattr(placement, "gpu_count", lambda listed=None: gpus)
     monkeypatch.setattr(placement, "nccl_built", lambda: True)
     monkeypatch.setattr(folders, "new_run", begin)
     monkeypatch.setattr(engines, "workers", begin)

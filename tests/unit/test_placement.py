@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from ddp_lessons.placement import Placement, place
+from ddp_lessons.placement import Placement, gpu_count, place
 
 
 def on(gpus: int, world_size: int, nnodes: int = 1, device: str = "auto", **build) -> Placement:
@@ -153,3 +154,16 @@ def test_there_is_a_device_for_each_rank_and_a_view_for_each_machine(gpus, world
     placed = on(gpus, world_size, nnodes)
     assert len(placed.devices) == world_size
     assert len(placed.visible) == nnodes
+
+
+def test_cards_that_the_caller_names_for_the_ranks_are_shared_out_too():
+    placed = place(4, 2, gpus=4, nccl=True, listed="4,5,6,7")
+    assert placed.visible == ("4,5", "6,7")
+
+
+@pytest.mark.parametrize(
+    ("present", "listed", "count"), [(8, None, 8), (8, "2,3", 2), (8, "", 0), (0, "2,3", 0)]
+)
+def test_ranks_see_no_more_cards_than_the_caller_names(monkeypatch, present, listed, count):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: present)
+    assert gpu_count(listed) == count
