@@ -98,14 +98,15 @@ def settle_libraries() -> None:
     """Make libraries that the fork brought along behave as in a Python of this rank's own."""
     # A forked rank has the server's start method: DataLoader's workers would run the script again.
     multiprocessing.set_start_method(None, force=True)
+    # The fork copied torch's and numpy's generators too: all ranks would draw the same numbers.
     if "torch" in sys.modules:
         import torch
         import torch.distributed as dist
 
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
         dist.set_debug_level_from_env()
+        torch.default_generator.seed()
     if "numpy" in sys.modules:
-        # The fork copied numpy's generator, so all ranks would draw the same numbers.
         import numpy
 
         numpy.random.seed()

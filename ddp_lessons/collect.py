@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from ddp_lessons.bootstrap import EVENTS, SPEC, rank_folder
 from ddp_lessons.placement import Placement
-from ddp_lessons.run import Failure, Rank, Record, Run
+from ddp_lessons.run import Failure, Rank, Record, Run, left_out
 
-KEEP = 1_000_000  # bytes of each stream that a Rank carries: this much from either end
+KEEP = 4_000_000  # bytes of each stream that a Rank carries: this much from either end
 
 
 def collect(
@@ -91,17 +93,34 @@ def read_lines(path: Path) -> list[str]:
 def read_text(path: Path) -> str:
     """A stream's text; of a very long one the two ends, with a line between that says so."""
     try:
-        size = path.stat().st_size
         with open(path, "rb") as file:
-            if size <= 2 * KEEP:
-                return file.read().decode("utf-8", errors="replace")
-            head = file.read(KEEP)
-            file.seek(size - KEEP)
+            head = file.read(2 * KEEP)
+            rest = os.fstat(file.fileno()).st_size - len(head)
+            if rest <= 0:
+                return head.decode("utf-8", "replace")
+            # Whole lines, where the text has any.
+            head = head[: head.rfind(b"\n", 0, KEEP) + 1 or KEEP]
+            start = file.seek(-KEEP, os.SEEK_END)
             tail = file.read()
+            tail = tail[tail.find(b"\n") + 1 :]
+            end = start + KEEP - len(tail)
+            lines = count_lines(file, len(head), end)
     except FileNotFoundError:
         return ""
-    middle = f"\n… {size - 2 * KEEP:,} bytes left out: the whole text is in run.log …\n"
-    return head.decode("utf-8", "replace") + middle + tail.decode("utf-8", "replace")
+    middle = left_out(lines, end - len(head))
+    return "\n".join(
+        [head.decode("utf-8", "replace").rstrip("\n"), middle, tail.decode("utf-8", "replace")]
+    )
+
+
+def count_lines(file: BinaryIO, start: int, end: int) -> int:
+    file.seek(start)
+    count = 0
+    while start < end:
+        part = file.read(min(1 << 20, end - start))
+        count += part.count(b"\n")
+        start += len(part)
+    return count
 
 
 def last_attempt(folder: Path) -> int:

@@ -34,17 +34,19 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
     """
     if all(rank.rank in stopped or succeeded(rank) for rank in run):
         return limit_report(run, stopped, timeout)
-    guilty = first_failure(run, stopped)
-    if guilty is None:
+    first = first_failure(run, stopped)
+    if first is None:
         return None, lost_peer_report(run, stopped)
-    lines = [f"{run.script}: {sentence(run[guilty])}", *frames(run[guilty])]
-    others = run.world_size - 1
+    # Which one of several that ended alike was first is chance, and would read as a finding.
+    guilty = [rank for rank in run if rank.rank not in stopped and end(rank) == end(first)]
+    lines = [f"{run.script}: {sentence(guilty, run)}", *frames(guilty[0])]
+    others = len(run) - len(guilty)
     if others:
         lines.append(f"  The other {'rank was' if others == 1 else 'ranks were'} ended with it.")
-    return guilty, "\n".join(lines)
+    return guilty[0].rank, "\n".join(lines)
 
 
-def first_failure(run: Run, stopped: set[int]) -> int | None:
+def first_failure(run: Run, stopped: set[int]) -> Rank | None:
     """By cause, then by time: an exception of its own, a death without an end marker, a rank that
     left while others still needed it. None if all that ended complain of a lost peer, which may be
     among the ranks that were still running."""
@@ -60,8 +62,14 @@ def first_failure(run: Run, stopped: set[int]) -> int | None:
     done = [rank for rank in run if rank.finished]
     for group in (own, dead, left, done, [] if stopped else failed):
         if group:
-            return min(group, key=when).rank
+            return min(group, key=when)
     return None
+
+
+def end(rank: Rank) -> tuple:
+    """The manner and the place of a rank's end, equal for ranks that ended alike."""
+    failure = rank.failure
+    return rank.exitcode, rank.finished, failure and (failure.kind, failure.file, failure.line)
 
 
 def succeeded(rank: Rank) -> bool:
@@ -81,25 +89,28 @@ def is_echo(*messages: str) -> bool:
     return any(ECHO.search(message) for message in messages)
 
 
-def sentence(rank: Rank) -> str:
-    """What happened to this rank, where, in one sentence."""
-    who = f"rank {rank.rank}"
+def sentence(ranks: list[Rank], run: Run) -> str:
+    """What happened to these ranks, which ended alike, where, in one sentence."""
+    rank, who = ranks[0], names([rank.rank for rank in ranks])
     if rank.failure and rank.failure.kind == "exit":
         return f"{who} {exit_phrase(rank)}."
     if rank.failure:
         kind, message = rank.failure.kind, rank.failure.message.strip()
-        return f"{who} failed first{at(rank)}: {kind}" + (
+        failed = "failed" if len(ranks) == len(run) else "failed first"
+        return f"{who} {failed}{at(rank)}: {kind}" + (
             f": {message.splitlines()[0]}" if message else ""
         )
     if rank.finished:
-        return f"{who} came to the end of the script while other ranks still needed it."
+        them = "it" if len(ranks) == 1 else "them"
+        return f"{who} came to the end of the script while other ranks still needed {them}."
     if rank.exitcode is not None and rank.exitcode < 0:
         name = signal_name(-rank.exitcode)
         hint = f": {SIGNALS[name]}" if name in SIGNALS else ""
-        return f"{who} was killed by {name} (signal {-rank.exitcode}){hint}."
+        was = "was" if len(ranks) == 1 else "were"
+        return f"{who} {was} killed by {name} (signal {-rank.exitcode}){hint}."
     code = "" if rank.exitcode is None else f" with exit code {rank.exitcode}"
     if rank.started is None:
-        return f"{who} ended{code} before the script began; run.log has what it printed."
+        return f"{who} ended{code} before the script began; the files in run.log say more."
     return f"{who} left early{code}, before the end of the script."
 
 

@@ -5,6 +5,7 @@ Nothing here starts a process, draws, or touches torch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,12 +209,23 @@ def columns(run: Run) -> list[tuple[str, list[str]]]:
     return [(heads[name], [cells.get((r.rank, name), "") for r in run.ranks]) for name in names]
 
 
+def left_out(lines: int, size: int) -> str:
+    """The line that stands, in a stdout or stderr, for the middle of one too long to carry."""
+    return f"… {lines:,} lines left out, {size:,} bytes: the whole text is in run.log …"
+
+
+def lines_in(line: str) -> int:
+    """How many lines of the whole text this line of a carried one stands for."""
+    marker = re.match(r"… ([\d,]+) lines left out, ", line)
+    return int(marker[1].replace(",", "")) if marker else 1
+
+
 def folded(text: str, head: int = HEAD_LINES, tail: int = TAIL_LINES) -> list[str]:
     """The lines of `text`; of a long one the ends, and between them how many lines are hidden."""
     lines = [line if len(line) <= 500 else line[:500] + "…" for line in text.splitlines()]
     if len(lines) <= head + tail + 1:
         return lines
-    hidden = len(lines) - head - tail
+    hidden = sum(lines_in(line) for line in lines[head:-tail])
     return [*lines[:head], f"… {hidden:,} lines hidden …", *lines[-tail:]]
 
 

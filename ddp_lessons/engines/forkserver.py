@@ -19,6 +19,7 @@ from multiprocessing.connection import wait
 
 from ddp_lessons import bootstrap, folders, lifeline
 from ddp_lessons.engines import Job, server
+from ddp_lessons.run import say
 
 # Between our first and last module only torch's own: what the server has imported is never read
 # again from disk. torch._dynamo is here because the DDP constructor imports it, in a second.
@@ -111,8 +112,13 @@ class Engine:
         for rank in range(self._job.world_size):
             env = self._job.machine_env(0) | rank_env(rank, self._job)
             process = context.Process(target=bootstrap.main, args=(str(self._job.folder), env))
-            with _lock, _empty_main():
-                process.start()
+            try:
+                with _lock, _empty_main():
+                    process.start()
+            except (EOFError, ConnectionError):
+                # Not again from here: the server may have forked this rank before it died.
+                lost = f"the worker server ended while it started rank {rank}: launch once more"
+                raise say(RuntimeError(lost)) from None
             self._processes[rank] = process
 
     def running(self) -> set[int]:

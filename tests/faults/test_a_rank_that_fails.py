@@ -164,6 +164,8 @@ def test_a_rank_that_leaves_with_success_in_the_middle_is_named(script):
 def test_every_rank_that_leaves_by_os_exit_is_seen_even_when_none_is_left_to_complain(script):
     error = failure(script("import os\nos._exit(0)\n"), 3)
     assert [rank.exitcode for rank in error.run] == [0, 0, 0]
+    said = "ranks 0, 1 and 2 left early with exit code 0, before the end of the script."
+    assert str(error) == f"script.py: {said}"
     assert not any(rank.finished for rank in error.run)
 
 
@@ -203,5 +205,13 @@ def test_torchrun_names_the_signal_that_killed_a_rank(script, name, when):
 
 def test_an_error_that_names_a_lost_peer_does_not_excuse_the_rank_that_raised_it_alone(script):
     error = failure(script("raise ConnectionError('connection refused by the database')\n"), 1)
-    said = "script.py: rank 0 failed first, line 1: ConnectionError: connection refused"
+    said = "script.py: rank 0 failed, line 1: ConnectionError: connection refused"
     assert str(error).startswith(said)
+
+
+def test_ranks_that_fail_alike_are_named_together_since_the_order_is_chance(script):
+    error = failure(script("x = 1\n\nraise ValueError(x)\n"), 3)
+    assert error.rank == 0
+    assert str(error).splitlines()[0] == (
+        "script.py: ranks 0, 1 and 2 failed, line 3: ValueError: 1"
+    )

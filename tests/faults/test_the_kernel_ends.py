@@ -115,5 +115,5 @@ def test_the_next_launch_works_when_the_server_was_killed(script):
     hello = script("print('hello')\n")
     server = launch(hello, 1)[0].parent
     os.kill(server, signal.SIGKILL)
-    until(lambda: not told(server))
+    until(lambda: os.waitid(os.P_PID, server, os.WEXITED | os.WNOHANG | os.WNOWAIT))
     assert launch(hello, 2)[1].stdout == "hello\n"

@@ -1,0 +1,105 @@
+"""Several launches at once, from threads and from several processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import uuid
+
+import pytest
+from processes import GENEROUS, gone, marked
+
+from ddp_lessons import WorkerError, launch
+
+SUM = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    from ddp_lessons.worker import process_group, record
+
+    with process_group():
+        x = torch.tensor([float(sys.argv[1])])
+        dist.all_reduce(x)
+        record("sum", sum=x.item())
+"""
+
+# A file as a reader writes it: no main guard, launches on two threads, a failing one at last.
+FILE = """
+    import sys
+    from concurrent.futures import ThreadPoolExecutor
+    from ddp_lessons import WorkerError, launch
+
+    print("once")
+    with ThreadPoolExecutor(2) as pool:
+        runs = pool.map(lambda number: launch("sum.py", 2, args=[number]), (1, 2))
+        print([run.values("sum") for run in runs])
+    try:
+        launch("sum.py", 2, args=["nonsense"])
+    except WorkerError as error:
+        print(str(error).splitlines()[0])
+"""
+
+
+@pytest.fixture
+def mark(monkeypatch) -> str:
+    mark = f"fault-test-{uuid.uuid4()}"
+    monkeypatch.setenv("FAULT_TEST", mark)
+    return mark
+
+
+def test_two_launches_on_two_threads_each_get_their_own_ranks(script):
+    path, results = script(SUM), {}
+
+    def work(number: int) -> None:
+        for _ in range(5):
+            results.setdefault(number, []).append(launch(path, 2, args=[number]).values("sum"))
+
+    threads = [threading.Thread(target=work, args=[number]) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {1: [[2.0, 2.0]] * 5, 2: [[4.0, 4.0]] * 5}
+
+
+def test_a_failing_launch_does_not_disturb_the_one_beside_it(script):
+    slow = script("import time\ntime.sleep(1)\nprint('done')\n", name="slow.py")
+    done = []
+    thread = threading.Thread(target=lambda: done.append(launch(slow, 2)))
+    thread.start()
+    with pytest.raises(WorkerError):
+        launch(script("raise ValueError('alone')\n"), 2)
+    thread.join()
+    assert [rank.stdout for rank in done[0]] == ["done\n"] * 2
+
+
+def test_eight_launches_at_once_from_four_files_without_a_main_guard(script, tmp_path, mark):
+    script(SUM, name="sum.py")
+    file = script(FILE, name="file.py")
+    command = [sys.executable, file.name]
+    options = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, **options) for _ in range(4)]
+    for process in processes:
+        out, err = process.communicate(timeout=GENEROUS * 2)
+        assert err == ""
+        assert out.splitlines() == [
+            "once",
+            "[[2.0, 2.0], [4.0, 4.0]]",
+            "sum.py: ranks 0 and 1 failed, line 7: ValueError: could not convert string to float: "
+            "'nonsense'",
+        ]
+    gone(lambda: marked(mark) - {os.getpid()}, 2)
+
+
+def test_a_host_name_that_does_not_resolve_is_nobodys_trouble(script, tmp_path):
+    script(SUM, name="sum.py")
+    file = script(FILE, name="file.py")
+    rename = "hostname no-such-host.invalid && exec "
+    command = ["unshare", "--uts", "sh", "-c", f"{rename} {sys.executable} {file.name}"]
+    if subprocess.run([*command[:-1], rename + "true"], capture_output=True).returncode:
+        pytest.skip("this user may not rename the host")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=GENEROUS)
+    assert done.stderr == ""
+    assert "[[2.0, 2.0], [4.0, 4.0]]" in done.stdout
