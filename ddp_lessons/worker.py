@@ -69,7 +69,7 @@ def record(name: str, /, **values: Any) -> None:
         )
     path = os.environ.get(RECORDS)
     if path is None:
-        print(line, flush=True)
+        print(line + "\n", end="", flush=True)  # in one write: ranks share the terminal
         return
     with open(path, "a", encoding="utf-8") as file:
         file.write(line + "\n")

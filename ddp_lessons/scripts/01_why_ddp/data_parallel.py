@@ -66,7 +66,7 @@ for mine, other in zip(model.parameters(), replicas[1].parameters(), strict=True
 optimizer.step()
 state = [t for s in optimizer.state.values() for t in s.values() if t.dim()]
 hold(0, "optimizer state", state)
-for (device, kind), size in held.items():
+for (device, kind), size in sorted(held.items(), key=lambda item: item[0][0]):
     record("held", device=device, kind=kind, bytes=size)
 
 if torch.cuda.device_count() >= 2:
