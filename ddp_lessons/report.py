@@ -69,7 +69,8 @@ def first_failure(run: Run, stopped: set[int]) -> Rank | None:
 def end(rank: Rank) -> tuple:
     """The manner and the place of a rank's end, equal for ranks that ended alike."""
     failure = rank.failure
-    return rank.exitcode, rank.finished, failure and (failure.kind, failure.file, failure.line)
+    place = failure and (failure.kind, failure.file, failure.line)
+    return rank.exitcode, rank.finished, lost_peer(rank), place
 
 
 def succeeded(rank: Rank) -> bool:

@@ -1,0 +1,129 @@
+"""Imports run one way, and only a few modules touch processes: read from the sources."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import ddp_lessons
+
+HOME = Path(ddp_lessons.__file__).parent
+
+# What each module may import from the package; "views.*" stands for every module there. A module
+# that is not here may import nothing of the package until somebody says what it is for.
+MAY_IMPORT = {
+    # what ranks run
+    "scripts.*": {"worker"},
+    "worker": set(),
+    "lifeline": set(),
+    "bootstrap": {"lifeline", "worker"},
+    # what starts them and reads what they leave
+    "placement": set(),
+    "run": {"placement"},
+    "folders": set(),
+    "scripts": set(),
+    "collect": {"bootstrap", "placement", "run"},
+    "report": {"run"},
+    "engines": set(),
+    "engines.server": {"lifeline"},
+    "engines.frozen": set(),
+    "engines.forkserver": {"bootstrap", "engines", "engines.server", "folders", "lifeline", "run"},
+    "engines.torchrun": {"bootstrap", "collect", "engines"},
+    "launcher": {
+        *("bootstrap", "collect", "engines", "folders", "lifeline", "placement", "report"),
+        *("run", "scripts", "worker"),
+    },
+    # what a notebook sees
+    "course": {"scripts"},
+    "machine": {"course", "launcher", "placement", "run"},
+    "source": {"scripts"},
+    "guess": {"run"},
+    "magic": {"folders", "launcher", "run"},
+    "views": set(),
+    "views.*": {"guess", "machine", "run", "source", "views.theme"},
+    "": {"engines.forkserver", "guess", "launcher", "machine", "magic", "run", "source", "views"},
+    "__main__": {"machine"},
+}
+
+MAY_TOUCH_PROCESSES = {"bootstrap", "lifeline", "engines.forkserver", "engines.torchrun"}
+PROCESS_MODULES = {"subprocess", "multiprocessing"}
+PROCESS_CALLS = {"kill", "killpg", "fork", "_exit", "waitpid", "execv", "spawnv", "system", "popen"}
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(HOME).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(HOME.rglob("*.py"))}
+
+
+def allowed(module: str) -> set[str]:
+    if module in MAY_IMPORT:
+        return MAY_IMPORT[module]
+    return MAY_IMPORT.get(f"{module.split('.')[0]}.*", set())
+
+
+def tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules that an import statement names, `from a import b` as a.b; [] for another node."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "the package writes its imports out in full"
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def from_the_package(module: str) -> set[str]:
+    found = set()
+    for node in ast.walk(tree(module)):
+        for name in imported(node):
+            root, _, rest = name.partition(".")
+            if root != "ddp_lessons":
+                continue
+            while rest and rest not in MODULES:  # a name in a module: the module is what counts
+                rest = rest.rpartition(".")[0]
+            found.add(rest)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_what_its_place_allows(module):
+    assert from_the_package(module) <= allowed(module)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if not name.startswith("scripts.")])
+def test_torch_and_drawing_are_imported_only_when_they_are_needed(module):
+    heavy = {"torch", "matplotlib", "IPython", "ipywidgets", "pygments", "sklearn"}
+    found = {name.split(".")[0] for node in tree(module).body for name in imported(node)}
+    assert not heavy & found or module == "magic"  # which only IPython loads
+
+
+@pytest.mark.parametrize("module", set(MODULES) - MAY_TOUCH_PROCESSES)
+def test_processes_are_touched_in_engines_and_bootstrap_only(module):
+    if module.startswith("scripts."):
+        return  # a lesson may be about processes
+    for node in ast.walk(tree(module)):
+        assert not {name.split(".")[0] for name in imported(node)} & PROCESS_MODULES
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert node.value.id != "os" or node.attr not in PROCESS_CALLS
+
+
+def test_the_table_names_modules_that_exist():
+    assert {name for name in MAY_IMPORT if not name.endswith(".*")} <= set(MODULES)
+    assert MAY_TOUCH_PROCESSES <= set(MODULES)
+
+
+def test_no_module_bears_a_public_name_of_the_package():
+    assert not set(ddp_lessons.__all__) & {module.split(".")[0] for module in MODULES}
+    assert sorted(ddp_lessons.__all__) == ddp_lessons.__all__
+    for name in ddp_lessons.__all__:
+        assert callable(getattr(ddp_lessons, name))
+    with pytest.raises(AttributeError, match="launsh"):
+        ddp_lessons.launsh  # noqa: B018
