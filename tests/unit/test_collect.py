@@ -26,7 +26,7 @@ def leave(
 def read(folder: Path, ranks: int = 1, exitcodes=None):
     (folder / "spec.json").write_text(json.dumps({"source": "print()"}))
     placed = place(ranks, gpus=0, nccl=False)
-    codes = {rank: 0 for rank in range(ranks)} if exitcodes is None else exitcodes
+    codes = dict.fromkeys(range(ranks), 0) if exitcodes is None else exitcodes
     return collect.collect("some.py", folder / "some.py", folder, placed, codes, seconds=0.5)
 
 

@@ -24,11 +24,11 @@ def in_a_process(code: str, home: Path) -> subprocess.Popen:
     )
 
 
-def test_runs_and_cells_have_new_folders_in_the_sessions_own():
+def test_runs_and_cells_have_new_folders_in_the_sessions_own(tmp_path):
     one, other, cell = folders.new_run(), folders.new_run(), folders.cell_file()
     assert len({one, other, cell.parent}) == 3
     assert {one.parent, other.parent, cell.parent.parent} == {folders.session()}
-    assert folders.is_cell(cell) and not folders.is_cell(one / "cell.py")
+    assert folders.is_cell(cell) and not folders.is_cell(tmp_path / "cell.py")
     assert folders.session().stat().st_mode & 0o077 == 0
 
 

@@ -117,7 +117,7 @@ def test_processes_are_touched_in_engines_and_bootstrap_only(module):
 
 def test_the_table_names_modules_that_exist():
     assert {name for name in MAY_IMPORT if not name.endswith(".*")} <= set(MODULES)
-    assert MAY_TOUCH_PROCESSES <= set(MODULES)
+    assert MAY_TOUCH_PROCESSES.issubset(MODULES)
 
 
 def test_no_module_bears_a_public_name_of_the_package():
