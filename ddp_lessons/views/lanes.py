@@ -46,12 +46,12 @@ def meeting(run: Run) -> Picture:
     axes.text(last, -0.62, "the last rank calls ", ha="right", va="bottom", color=SOFT, fontsize=10)
     axes.set_ylim(run.world_size - 0.45, -0.75)
     _key(axes, run.world_size)
-    late = max(run, key=lambda rank: rank.called).rank
-    early = [rank.joined >= max(r.called for r in run) for rank in run]
-    went = "no rank left before it had come" if all(early) else "some ranks left before it had come"
+    late = max(run, key=lambda rank: rank.called)
+    waited = all(rank.joined >= late.called for rank in run)
     return picture(
         figure,
-        f"Rank {late} called init_process_group last, and {went}: the others waited (hatched).",
+        f"Rank {late.rank} called init_process_group last. "
+        f"{'No rank' if waited else 'Some rank'} left before that; hatched is the time of waiting.",
     )
 
 

@@ -23,7 +23,7 @@ single
 # %% [markdown]
 # ## The same training on two ranks
 #
-# Two processes can share each step: each takes half of the batch. Then both models must take the same step, or they drift apart. So the ranks average their gradients after each backward pass. PyTorch's `DistributedDataParallel`, **DDP** for short, does that. It wraps the model that each rank holds, its **replica**.
+# Two processes can share each step: each takes half of the batch. Then both models must take the same step, or they drift apart. So the ranks average their gradients during each backward pass. PyTorch's `DistributedDataParallel`, **DDP** for short, does that. It wraps the model that each rank holds, its **replica**.
 #
 # The lit lines are new. Each names the lesson that explains it.
 

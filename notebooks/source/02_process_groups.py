@@ -104,14 +104,12 @@ run
 # This notebook's kernel is one process. Here it says that it is rank 0 of 2, and nobody starts rank 1. A short limit saves you from waiting for half an hour.
 
 # %%
-import torch.distributed as dist
 from datetime import timedelta
+import torch.distributed as dist
 
-limit = timedelta(seconds=2)
+alone = {"init_method": "tcp://127.0.0.1:0", "rank": 0, "world_size": 2}
 try:
-    dist.init_process_group(
-        "gloo", init_method="tcp://127.0.0.1:0", rank=0, world_size=2, timeout=limit
-    )
+    dist.init_process_group("gloo", timeout=timedelta(seconds=2), **alone)
 except dist.DistStoreError as error:
     print(error)
 

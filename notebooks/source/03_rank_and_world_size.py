@@ -93,7 +93,7 @@ compare(guess, run.values("card")[1])
 show("03_rank_and_world_size/once.py", light=["if dist.get_rank()", "barrier()"])
 
 # %% [markdown]
-# > **Guess.** Rank 1 looks for the file just before the barrier. Is it there? True or False? Vote, discuss, vote again.
+# > **Guess.** Rank 1 looks for the file when it comes to the barrier. Is it there? True or False? Vote, discuss, vote again.
 
 # %%
 guess = None  # True or False
