@@ -27,6 +27,7 @@ from ddp_lessons import lifeline
 from ddp_lessons.worker import RECORDS
 
 SPEC, EVENTS = "spec.json", "events.jsonl"
+LINGER = 5.0  # seconds that a failed rank stays, under torchrun, for others to say why they fail
 
 
 def rank_folder(folder: Path, attempt: int, rank: int) -> Path:
@@ -64,6 +65,10 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
     flush()
     if os.getpid() == events.pid:  # a child that the script forked may come this way too
         events.write("ended", code=code, **end)
+        if code and os.environ["TORCHELASTIC_MAX_RESTARTS"] == str(attempt) and env is None:
+            # torchrun ends all ranks as soon as one has failed: the guilty one too, just as it says
+            # why, if its victim was faster. launch() reads the end marker and stops us all.
+            time.sleep(LINGER)
     # Not sys.exit: a process that used DDP on gloo aborts now and then in interpreter shutdown.
     os._exit(code)
 

@@ -18,6 +18,9 @@ ECHO = re.compile(
     re.IGNORECASE,
 )
 
+FRAMES = 6  # of a traceback, in a report
+WIDTH = 500  # characters of a message, in a report
+
 SIGNALS = {
     "SIGKILL": "often the system ran out of memory",
     "SIGSEGV": "a crash in native code",
@@ -96,10 +99,10 @@ def sentence(ranks: list[Rank], run: Run) -> str:
     if rank.failure and rank.failure.kind == "exit":
         return f"{who} {exit_phrase(rank)}."
     if rank.failure:
-        kind, message = rank.failure.kind, rank.failure.message.strip()
+        message = first_line(rank.failure.message)
         failed = "failed" if len(ranks) == len(run) else "failed first"
-        return f"{who} {failed}{at(rank)}: {kind}" + (
-            f": {message.splitlines()[0]}" if message else ""
+        return f"{who} {failed}{at(rank)}: {rank.failure.kind}" + (
+            f": {message}" if message else ""
         )
     if rank.finished:
         them = "it" if len(ranks) == 1 else "them"
@@ -120,7 +123,7 @@ def exit_phrase(rank: Rank) -> str:
     code = rank.failure.message
     if code.lstrip("-").isdigit():
         return f"left early with exit code {code}{at(rank)}"
-    return f"left early{at(rank)}: {(code.splitlines() or [''])[0]}"
+    return f"left early{at(rank)}: {first_line(code)}"
 
 
 def at(rank: Rank) -> str:
@@ -128,13 +131,22 @@ def at(rank: Rank) -> str:
 
 
 def frames(rank: Rank) -> list[str]:
-    """The reader's own frames, as Python prints them."""
+    """The reader's own frames, as Python prints them; of a deep recursion the ends."""
     if rank.failure is None:
         return []
-    return [
+    lines = [
         f"  {file}, line {line}, in {function}\n    {source}".rstrip()
         for file, line, function, source in rank.failure.frames
     ]
+    if len(lines) <= FRAMES + 1:
+        return lines
+    half = FRAMES // 2
+    return [*lines[:half], f"  … {len(lines) - FRAMES} more calls …", *lines[-half:]]
+
+
+def first_line(message: str) -> str:
+    line = (message.strip().splitlines() or [""])[0]
+    return line if len(line) <= WIDTH else line[:WIDTH] + "…"
 
 
 def signal_name(number: int) -> str:

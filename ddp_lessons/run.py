@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +164,17 @@ class WorkerError(RuntimeError):
 
     def _render_traceback_(self) -> list[str]:
         # IPython asks for this: the launcher's own frames would only hide the report.
-        return [f"\x1b[1;31mWorkerError\x1b[0m: {self}"]
+        return _one_line("WorkerError", str(self))
 
 
 def say(error: Exception) -> Exception:
     """Return `error`, so marked that a notebook shows its one sentence and no frames of ours."""
-    error._render_traceback_ = lambda: [f"\x1b[1;31m{type(error).__name__}\x1b[0m: {error}"]
+    error._render_traceback_ = partial(_one_line, type(error).__name__, str(error))
     return error
+
+
+def _one_line(kind: str, message: str) -> list[str]:
+    return [f"\x1b[1;31m{kind}\x1b[0m: {message}"]
 
 
 def short(value: Any, width: int = 60) -> str:

@@ -111,7 +111,9 @@ class Engine:
         ended all others, which count as stopped."""
         lost = (self._dead or self._running) & self._running - marked
         codes = {rank: self._reported_code(rank) for rank in lost}
-        return {rank: c for rank, c in codes.items() if c != -signal.SIGTERM} or codes
+        ends = {rank: c for rank, c in codes.items() if c != -signal.SIGTERM} or codes
+        self._dead = self._dead or set(ends)
+        return ends
 
     def _reported_code(self, rank: int) -> int | None:
         """The exit code of a rank that wrote no end marker, from the agents' failure report."""

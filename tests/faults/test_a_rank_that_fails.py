@@ -10,7 +10,7 @@ import time
 import pytest
 from processes import in_groups
 
-from ddp_lessons import WorkerError, launch
+from ddp_lessons import WorkerError, launch, launcher
 
 LIMIT = 120
 AT_ONCE = 30  # seconds, on a busy machine too
@@ -101,8 +101,9 @@ def test_a_rank_that_raises_late_is_named_before_the_ones_that_waited_for_it(scr
     ]
 
 
-def test_the_guilty_rank_is_named_when_its_victim_is_heard_two_seconds_earlier(script):
-    error = failure(script(ECHO_FIRST), 2)
+@pytest.mark.parametrize("engine", ["forkserver", pytest.param("torchrun", marks=pytest.mark.slow)])
+def test_the_guilty_rank_is_named_when_its_victim_is_heard_two_seconds_earlier(script, engine):
+    error = failure(script(ECHO_FIRST), 2, engine=engine)
     assert error.rank == 1
     assert str(error).startswith("script.py: rank 1 failed first, line 9: ValueError: the reason")
     assert "onnection" in error.run[0].stderr  # the victim did speak, and speak first
@@ -114,7 +115,8 @@ def test_a_victim_that_raises_an_error_of_its_own_about_it_stays_a_victim(script
     assert (error.rank, error.run[1].exitcode) == (1, 7)
 
 
-def test_a_lost_peer_is_said_to_be_one_when_no_rank_tells_why(script):
+def test_a_lost_peer_is_said_to_be_one_when_no_rank_tells_why(script, monkeypatch):
+    monkeypatch.setattr(launcher, "PATIENCE", 1.0)
     text = ECHO_FIRST.replace("time.sleep(2)", "time.sleep(300)")
     error = failure(script(text), 2)
     assert error.rank is None

@@ -10,7 +10,7 @@ from processes import gone, in_groups, told
 
 from ddp_lessons import WorkerError, launch
 
-LIMIT = 3  # seconds: time enough to reach the deadlock on a busy machine
+LIMIT = 2  # seconds: time enough to reach the deadlock on a busy machine
 
 DEADLOCK = """
     import os, signal, subprocess
@@ -44,7 +44,7 @@ def test_ranks_that_wait_for_each_other_are_stopped_at_the_limit(script):
     error = at_the_limit(script(DEADLOCK), 2, timeout=LIMIT)
     assert error.rank is None
     assert str(error).splitlines() == [
-        "script.py: still running after the limit of 3 s: ranks 0 and 1.",
+        "script.py: still running after the limit of 2 s: ranks 0 and 1.",
         "  All were stopped. A rank that waits for ever waits for one that never comes.",
     ]
     assert [rank.stdout for rank in error.run] == ["waiting\n"] * 2
@@ -79,7 +79,7 @@ def test_a_rank_that_never_joins_is_named_at_the_limit_with_how_it_ended(script,
     assert error.rank == 1
     assert str(error).splitlines()[:3] == [
         f"script.py: {said}, without joining the process group.",
-        "  Still running after the limit of 3 s: rank 0.",
+        "  Still running after the limit of 2 s: rank 0.",
         "  Waiting for the others to join the process group: rank 0.",
     ]
 
@@ -136,11 +136,11 @@ def test_a_rank_ends_as_python_does_threads_first_then_what_was_registered_with_
     assert "from C\n" in rank.stdout
 
 
-def test_twenty_launches_leave_no_file_descriptor_and_no_thread_behind(script):
+def test_ten_launches_leave_no_file_descriptor_and_no_thread_behind(script):
     hello = script("print('hello')\n")
     launch(hello, 2)
     files, threads = open_files(), threading.active_count()
-    for _ in range(20):
+    for _ in range(10):
         launch(hello, 2)
     assert open_files() <= files
     assert threading.active_count() <= threads

@@ -73,8 +73,8 @@ def test_no_worker_survives_a_kernel_restart(script, tmp_path):
 def test_no_worker_survives_a_normal_exit_of_the_kernel(script, tmp_path):
     folder = tmp_path / "there"
     with kernel() as started:
-        started.run(code(script, folder, ("torchrun", "forkserver")))
-        wait_for_ranks(started, folder, engines=2)
+        started.run(code(script, folder, ("forkserver",)))
+        wait_for_ranks(started, folder, engines=1)
         pid = started.pid
         started.shut_down()
         until(lambda: pid not in marked(started.mark))

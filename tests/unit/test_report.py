@@ -108,6 +108,15 @@ def test_the_first_line_says_what_happened(rank, said):
     assert blamed(rank)[1][0] == f"some.py: {said}"
 
 
+def test_of_a_deep_recursion_and_of_an_endless_message_only_the_ends_are_told():
+    frames = tuple(("some.py", line, "f", "f()") for line in range(1, 1001))
+    failure = Failure("RecursionError", "too deep " * 1000, "some.py", 1000, frames)
+    lines = blamed(a_rank(0, failure))[1]
+    assert len(lines) == 1 + 6 * 2 + 1
+    assert lines[7] == "  … 994 more calls …"
+    assert len(lines[0]) < 600 and lines[0].endswith("…")
+
+
 def test_a_rank_that_came_to_its_end_is_blamed_only_if_another_needed_it():
     rank, lines = blamed(a_rank(0, raised(ECHO)), a_rank(1), a_rank(2))
     assert rank == 1
