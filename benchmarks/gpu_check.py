@@ -21,8 +21,8 @@ from benchmarks import needs, same
 from benchmarks.commands import Finished, finish, torchrun
 from benchmarks.tables import text_table
 from ddp_lessons import course, launch, placement, scripts
+from ddp_lessons.arguments import MOST_RANKS
 from ddp_lessons.course import Demo
-from ddp_lessons.launcher import MOST_RANKS
 from ddp_lessons.run import Run, WorkerError
 
 GPU_START = 30  # seconds more a run, where ranks have to wake a GPU before they begin

@@ -10,17 +10,24 @@ import socket
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from ddp_lessons import bootstrap, collect, engines, folders, lifeline, placement, report, scripts
+from ddp_lessons import (
+    arguments,
+    bootstrap,
+    collect,
+    engines,
+    folders,
+    lifeline,
+    placement,
+    report,
+    scripts,
+)
 from ddp_lessons.engines import Job, Workers
 from ddp_lessons.run import Run, WorkerError, say
 from ddp_lessons.worker import RECORDS
 
-MOST_RANKS = 128
 GRACE = 0.5  # seconds that the other ranks get to report after the first failure
 LONGEST_WAIT = 3600.0  # seconds that one wait may take: the operating system refuses far more
 PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
@@ -64,8 +71,9 @@ def launch(
                 "out of the script that it starts"
             )
         path = scripts.find(script)
-        check_arguments(world_size, nnodes, max_restarts, device, engine, timeout)
-        check_syntax(path)
+        arguments.check(world_size, nnodes, max_restarts, device, engine, timeout)
+        arguments.check_surroundings(args, env)
+        arguments.check_syntax(path)
         engines.prepare(engine)  # before torch is imported here, so that both imports overlap
         import_torch()
         own_cards = (env or {}).get("CUDA_VISIBLE_DEVICES")
@@ -122,49 +130,6 @@ def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | No
                 echo = failure and report.is_echo(failure["message"], *failure["chain"])
                 deadline = min(deadline, time.monotonic() + (PATIENCE if echo else GRACE))
     return exitcodes
-
-
-def check_arguments(
-    world_size: Any, nnodes: Any, max_restarts: Any, device: str, engine: str, timeout: Any
-) -> None:
-    """Raise ValueError, with the allowed range, for any argument of launch() that is out of it."""
-
-    def whole(name: str, value: Any, low: int, high: int) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise ValueError(f"{name} is a whole number from {low} to {high}, not {value!r}")
-
-    whole("world_size", world_size, 1, MOST_RANKS)
-    whole("nnodes", nnodes, 1, MOST_RANKS)
-    whole("max_restarts", max_restarts, 0, 100)
-    if engine not in engines.NAMES:
-        raise ValueError(f"engine is one of {', '.join(engines.NAMES)}, not {engine!r}")
-    if device not in ("auto", "cuda", "cpu"):
-        raise ValueError(f"device is auto, cuda or cpu, not {device!r}")
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
-    if world_size % nnodes:
-        raise ValueError(
-            f"world_size={world_size} ranks do not divide into nnodes={nnodes} equal machines"
-        )
-    if engine != "torchrun":
-        for name, value, plain in (("nnodes", nnodes, 1), ("max_restarts", max_restarts, 0)):
-            if value != plain:
-                raise ValueError(f'{name}={value} needs engine="torchrun"')
-
-
-def check_syntax(path: Path) -> None:
-    """Raise SyntaxError, in one sentence, before any process starts."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # each rank repeats them, in its stderr
-            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        where = "cell" if folders.is_cell(path) else path.name
-        at = f", line {line}" if line else ""
-        text = (getattr(error, "text", None) or "").strip()
-        message = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise SyntaxError(f"{where}{at}: {message}" + (f": {text}" if text else "")) from None
 
 
 def rank_environment(world_size: int, extra: Mapping[str, str]) -> dict[str, str]:

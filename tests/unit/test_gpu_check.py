@@ -14,7 +14,7 @@ from benchmarks import gpu_check, needs, same
 from benchmarks.commands import Finished, finish
 from benchmarks.gpu_check import Half, judge, ranks_for
 from benchmarks.scripts.one_gpu import settings
-from ddp_lessons import course, launch, launcher, scripts
+from ddp_lessons import arguments, course, launch, launcher, scripts
 from ddp_lessons.course import Demo
 from ddp_lessons.placement import Placement
 from ddp_lessons.run import Rank, Record, Run
@@ -313,7 +313,7 @@ def test_the_course_table_names_scripts_that_exist_and_launches_that_are_allowed
     assert set(course.DEMOS) <= set(course.names())
     for name in course.names():
         demo = course.demo(name)
-        launcher.check_arguments(demo.world_size, demo.nnodes, 0, "auto", demo.engine, demo.timeout)
+        arguments.check(demo.world_size, demo.nnodes, 0, "auto", demo.engine, demo.timeout)
 
 
 def test_an_unknown_script_has_no_entry():

@@ -31,8 +31,18 @@ MAY_IMPORT = {
     "engines.frozen": set(),
     "engines.forkserver": {"bootstrap", "engines", "engines.server", "folders", "lifeline", "run"},
     "engines.torchrun": {"bootstrap", "collect", "engines"},
+    "arguments": {"engines", "folders"},
     "launcher": {
-        *("bootstrap", "collect", "engines", "folders", "lifeline", "placement", "report"),
+        *(
+            "arguments",
+            "bootstrap",
+            "collect",
+            "engines",
+            "folders",
+            "lifeline",
+            "placement",
+            "report",
+        ),
         *("run", "scripts", "worker"),
     },
     # what a notebook sees
