@@ -78,6 +78,8 @@ def ranks_for(demo: Demo, gpus: int) -> tuple[int, str]:
     most = min(gpus, MOST_RANKS) // demo.nnodes * demo.nnodes
     if gpus == 0:
         return demo.world_size, ""
+    if demo.device == "cpu":
+        return demo.world_size, "not on NCCL: the lesson asks for the CPU"
     if demo.exact and demo.world_size > gpus:
         return demo.world_size, f"not on NCCL: needs {demo.world_size} GPUs, {gpus} here"
     if not most:

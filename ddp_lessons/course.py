@@ -45,6 +45,7 @@ class Demo:
     args: tuple[str, ...] = ()
     nnodes: int = 1
     engine: str = "forkserver"
+    device: str = "auto"
     fails: bool = False
     timeout: float = 60
     exact: bool = False
@@ -61,7 +62,7 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "01_why_ddp/bad_column.py": Demo(exact=True, fails=True),
         "02_process_groups/one_short.py": Demo(fails=True, exact=True, timeout=5),
         "03_rank_and_world_size/who.py": Demo(world_size=4, nnodes=2, engine="torchrun"),
-        "03_rank_and_world_size/stuck.py": Demo(exact=True, fails=True, timeout=5),
+        "03_rank_and_world_size/stuck.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
         "03_rank_and_world_size/visible.py": Demo(env={"CUDA_VISIBLE_DEVICES": "2,3"}, exact=True),
     }
 )

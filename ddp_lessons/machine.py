@@ -93,14 +93,11 @@ def facts(gpus: int, nccl: bool) -> list[Fact]:
         Fact("memory", f"{memory() / GIB:.0f} GiB" if memory() else "unknown"),
         Fact("GPUs", str(gpus)),
         Fact("NCCL", ".".join(map(str, torch.cuda.nccl.version())) if nccl else "not built in"),
-        Fact("backends", ", ".join(backends(dist))),
+        Fact("gloo", "yes" if dist.is_gloo_available() else "no"),
+        Fact("mpi", "yes" if dist.is_mpi_available() else "no"),
         Fact("/dev/shm", f"{shm / GIB:.1f} GiB" if shm is not None else "none on this system"),
     ]
     return found + [Fact(name, version(name)) for name in PACKAGES]
-
-
-def backends(dist: object) -> list[str]:
-    return [name for name in ("nccl", "gloo", "mpi") if getattr(dist, f"is_{name}_available")()]
 
 
 def advice(

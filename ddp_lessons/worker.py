@@ -22,7 +22,7 @@ LIMIT = 1_000_000  # bytes of one record
 
 @contextmanager
 def process_group() -> Iterator[torch.device]:
-    """Join the process group, yield this rank's device, and always leave the group.
+    """Join the process group, yield this rank's device, and leave the group at the end.
 
     As many visible GPUs as local ranks: NCCL, device cuda:LOCAL_RANK. Otherwise, or where torch was
     built without NCCL, gloo on the CPU.
@@ -42,8 +42,11 @@ def process_group() -> Iterator[torch.device]:
         dist.init_process_group("gloo")
     try:
         yield device
-    finally:
-        dist.destroy_process_group()
+    except BaseException:
+        if device.type != "cuda":  # on NCCL, leaving would wait for ranks that wait for this one
+            dist.destroy_process_group()
+        raise
+    dist.destroy_process_group()
 
 
 def record(name: str, /, **values: Any) -> None:

@@ -89,7 +89,7 @@ views.memories(run, "x")
 #
 # <details><summary>Does this hold on one laptop, too?</summary>
 #
-# Yes. Two processes on one machine are as separate as two on different machines. The operating system keeps their memories apart. That is why the scripts of this course run unchanged on a cluster.
+# Yes. Two processes on one machine are as separate as two on different machines. The operating system keeps their memories apart. That is why the same script also runs on a cluster.
 #
 # </details>
 
@@ -204,11 +204,11 @@ record("me", my_rank=my_rank, size=size)
 # .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/00_start_here/hello.py
 # ```
 #
-# It takes some seconds, because it starts fresh processes and each of them imports PyTorch. `launch()` is faster: it copies its workers from one process that has imported PyTorch already.
+# Nobody collects records there, so each one is printed as a line of its own. It takes some seconds, because `torchrun` imports PyTorch first. `launch()` is faster: it copies its workers from one process that has imported PyTorch already.
 
 # %% [markdown]
 # ## In practice
 #
 # - **On NCCL.** Starting processes is the same. What changes is how they talk, from the lesson on process groups on.
 # - **Many machines.** A rank on another machine differs in no way that a script could see so far.
-# - **Fine print.** The workers leave with `os._exit` when the script has ended, so functions registered with `atexit` do not run.
+# - **Fine print.** One record may have 1 MB. Record a sum, a norm or a slice, not a whole model.

@@ -25,7 +25,7 @@ single
 #
 # Two processes can share each step: each takes half of the batch. Then both models must take the same step, or they drift apart. So the ranks average their gradients during each backward pass. PyTorch's `DistributedDataParallel`, **DDP** for short, does that. It wraps the model that each rank holds, its **replica**.
 #
-# The lit lines are new. Each names the lesson that explains it.
+# The lit lines are new. Most of them name the lesson that explains them.
 
 # %%
 show("01_why_ddp/ddp.py", since="01_why_ddp/single.py")
@@ -46,7 +46,7 @@ single.values("steps"), double.values("steps")
 #
 # <details><summary>Why the same?</summary>
 #
-# Three things had to agree. Both scripts start from the same random weights. At each step, the two halves together hold the same 64 samples that the single process sees. And the average of two half-batch gradients is the gradient of the whole batch, because the halves are equally large. Floating-point sums in another order differ in the last digits, so the two models are equal to about seven digits, not bit by bit.
+# Three things had to agree. Both scripts start from the same random weights. At each step, the two halves together hold the same 64 samples that the single process sees. And the average of two half-batch gradients is the gradient of the whole batch, because the halves are equally large and the loss is a mean. Floating-point sums in another order differ in the last digits, so the two models are equal to about six digits, not bit by bit.
 #
 # </details>
 
@@ -55,14 +55,14 @@ single.values("steps"), double.values("steps")
 #
 # Old code uses `nn.DataParallel`. It has one process, which drives all GPUs from threads. In every step it
 #
-# 1. scatters the batch from device 0 to all devices,
+# 1. scatters the batch over all devices,
 # 2. copies the model to every device,
 # 3. runs the forward passes in threads,
 # 4. gathers all outputs on device 0,
 # 5. lets you compute the loss there,
-# 6. and adds up the gradients there.
+# 6. and, after a backward pass on every device, adds up the gradients on device 0.
 #
-# `nn.DataParallel` needs GPUs. So the next script **rebuilds** these six steps from real tensors, on any machine, and counts every copy. It is not `nn.DataParallel` itself. Where there are two GPUs, it runs the real one as well and marks its measured peak.
+# `nn.DataParallel` needs GPUs. So the next script **rebuilds** these six steps with real tensors, on any machine, and counts what each device holds. It is not `nn.DataParallel` itself. Where there are two GPUs, it runs the real one as well and marks its measured peak, which includes the work space of CUDA's libraries.
 
 # %%
 show("01_why_ddp/data_parallel.py", light=["# 1.", "# 2.", "# 3.", "# 4.", "# 5.", "# 6."])
@@ -85,29 +85,29 @@ compare(guess, round(first / second))
 #
 # <details><summary>What does DDP pay for the balance?</summary>
 #
-# Every rank holds its own optimizer state, and buckets in which gradients travel. In sum, DDP holds more. But no rank holds more than the others, so adding ranks never makes the first one overflow.
+# Every rank holds its own optimizer state, and memory in which its gradients travel (the buckets). In sum, DDP holds more. But no rank holds more than the others, so adding ranks never makes the first one overflow.
 #
 # </details>
 
 # %% [markdown]
 # ## Claim check: "10 GB on the first card, 4 GB on the others"
 #
-# Posts about DataParallel report such numbers. The six steps explain them. Take 1 GB of parameters, 2 GB of activations for each share of the batch, 2 GB of outputs for the whole batch, and the Adam optimizer.
+# Posts about DataParallel report such numbers. The six steps explain them. Take 8 cards, 1 GB of parameters, 1.75 GB of activations on each card, 2 GB of outputs for the whole batch, and the Adam optimizer. (The sizes are chosen to match; smaller parts are left out.)
 
 # %%
-parameters, activations, outputs = 1, 2, 2  # GB
+cards, parameters, activations, outputs = 8, 1, 1.75, 2  # GB
 gradients, adam, output_gradients = parameters, 2 * parameters, outputs
 first = parameters + gradients + adam + activations + outputs + output_gradients
-other = parameters + gradients + activations
+other = parameters + gradients + activations + outputs / cards
 first, other
 
 # %% [markdown]
-# Only the first card holds optimizer state, gathered outputs and their gradients.
+# Only the first card holds optimizer state, and the outputs of the whole batch with their gradients.
 
 # %% [markdown]
 # ## Contrast: whose batch_size is it?
 #
-# In DataParallel there is one `DataLoader`. Its `batch_size` is the **global batch**: the samples of one optimizer step, over all devices. In DDP every rank has its own `DataLoader`.
+# In DataParallel there is one `DataLoader`. Its `batch_size` is the **global batch**: the samples of one optimizer step, over all devices. In DDP every rank has its own `DataLoader`, and a sampler that gives it its share of the samples.
 #
 # > **Guess.** 64 samples, `DataLoader(batch_size=8)`. One process takes 8 steps for an epoch. How many steps does each of two DDP ranks take?
 
@@ -140,14 +140,14 @@ launch("01_why_ddp/bad_column.py", world_size=2)
 # %% [markdown]
 # <details><summary>Rank, line and cause</summary>
 #
-# Rank 1, line 17: its inputs have 9 columns, the model takes 8. Rank 0 had good data. It was waiting for rank 1's gradients when rank 1 ended.
+# Rank 1, line 19: its inputs have 9 columns, the model takes 8. Rank 0 had good data. It was waiting for rank 1's gradients when rank 1 ended.
 #
 # </details>
 
 # %% [markdown]
 # ## Complete it
 #
-# Two lines are missing. You are done when both ranks record a gradient of 1.5, the mean of 1 and 2.
+# Two lines are missing. You are done when both ranks record a gradient of 1.5, the mean of 1 and 2. `process_group()` brings the ranks together and names each one's device; lesson 02 opens it up.
 
 # %%
 # %%ranks -n 2 -o mine
@@ -187,7 +187,7 @@ with process_group() as device:
 # %% [markdown]
 # ## In practice
 #
-# - **Who moves the inputs?** `ddp.py` moves them itself, with `.to(device)`. With `device_ids=[local_rank]`, DDP also moves tensors that arrive on the CPU to that GPU ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py), `_pre_forward`). Without `device_ids`, nobody does. `nn.DataParallel` always moves them: that is its scatter.
+# - **Who moves the inputs?** `ddp.py` moves them itself, with `.to(device)`. With `device_ids`, a list with the number of this rank's GPU, DDP also moves tensors that arrive on the CPU to that GPU ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py), `_pre_forward`). Without `device_ids`, nobody does. `nn.DataParallel` always moves them: that is its scatter.
 # - **On NCCL.** The same script; each rank has a GPU of its own.
 # - **Many machines.** `nn.DataParallel` stops at one machine. DDP does not.
 # - **Fine print.** PyTorch's own documentation [advises DDP over DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), even on one machine.

@@ -3,7 +3,7 @@
 #
 # You will bring separate processes together into one group, watch them wait for each other, and write the set-up and clean-up that every script needs.
 #
-# 30 min · 2 ranks on any laptop · needs 00, 01 · new terms: process group, store, rendezvous, backend
+# 30 min · 2 ranks on any laptop · needs 00, 01 · new terms: process group, store, rendezvous, backend, collective
 
 # %% [markdown]
 # ## Recall
@@ -31,12 +31,12 @@ show("01_why_ddp/ddp.py", light=["init_process_group", "destroy_process_group"])
 # %% [markdown]
 # ## Two numbers for every rank
 #
-# `RANK` is this process's number, from 0 up. `WORLD_SIZE` is how many processes there will be. Whoever starts the workers sets both as environment variables: `launch()`, `torchrun`, or a cluster's scheduler.
+# `RANK` is this process's number, from 0 up. `WORLD_SIZE` is how many processes there will be. Whoever starts the workers sets both as environment variables: `launch()`, `torchrun`, or your cluster's start script.
 
 # %% [markdown]
 # ## The meeting
 #
-# The workers are separate processes, so at first they cannot talk. `init_process_group` makes them a **process group**: ranks that can send each other tensors. For this they need one place that all of them can reach. That place is the **store**, a small table of keys and values behind the address `MASTER_ADDR:MASTER_PORT`. Each rank writes there how it can be reached, and reads the same of the others. This meeting is called the **rendezvous**.
+# The workers are separate processes, so at first they cannot talk. `init_process_group` makes them a **process group**: ranks that can send each other tensors. For this they need one place that all of them can reach. That place is the **store**, a small table of keys and values behind the address `MASTER_ADDR:MASTER_PORT`. The ranks leave there what the others need to reach them. This meeting is called the **rendezvous**.
 #
 # In the next script, rank 1 comes one second late on purpose.
 
@@ -66,13 +66,13 @@ views.meeting(run)
 # %% [markdown]
 # ## Set up and clean up
 #
-# The frame has four parts: which device is mine, meet, work, leave. The `finally` makes sure that a rank leaves the group whatever happens in between.
+# The frame has four parts: which device is mine, meet, work, leave. Because of the `finally`, a rank leaves the group after an error too.
 
 # %%
 show("02_process_groups/setup.py")
 
 # %% [markdown]
-# > **Guess.** Rank 0 brings 1, rank 1 brings 2, and `all_reduce` adds them up. What does each rank hold afterwards?
+# > **Guess.** Rank 0 brings 1, rank 1 brings 2, and both call `all_reduce`, which adds up. A call like this, which all ranks make together, is a **collective**. What does each rank hold afterwards?
 
 # %%
 guess = None  # your number
@@ -80,7 +80,7 @@ run = launch("02_process_groups/setup.py", world_size=2)
 compare(guess, run.values("sum"))
 
 # %% [markdown]
-# From the next lesson on, `with process_group() as device:` stands for this frame. It does the same, line by line.
+# From the next lesson on, `with process_group() as device:` stands for this frame.
 
 # %% [markdown]
 # ## Backends: who carries the data
@@ -89,11 +89,11 @@ compare(guess, run.values("sum"))
 #
 # | backend | moves tensors between | you have it if |
 # |---|---|---|
-# | `nccl` | GPUs | torch was built with CUDA, on Linux |
-# | `gloo` | CPUs | always |
+# | `nccl` | GPUs | torch was built for GPUs, on Linux |
+# | `gloo` | CPUs (some calls on GPUs, slowly) | always |
 # | `mpi` | what your MPI supports | you built torch from source with MPI |
 #
-# The machine check of lesson 00 lists yours. The line under a Run's table names the one that it used.
+# The machine check of lesson 00 lists yours. The line under a Run's table names the one that was chosen for it.
 
 # %%
 run
@@ -114,7 +114,7 @@ except dist.DistStoreError as error:
     print(error)
 
 # %% [markdown]
-# One of two came. This is the message that you get when you call `init_process_group` in a notebook cell: a cell runs in one process, and the group wants several.
+# One of two came. (The store counts whole seconds, and one more.) A cell runs in one process, and a group of two wants two. Without `rank` and `world_size` the call fails at once: nobody has set `RANK` in this kernel.
 
 # %% [markdown]
 # ## Break it
@@ -160,7 +160,7 @@ record("joined", size=dist.get_world_size() if dist.is_initialized() else None)
 # |---|---|
 # | nothing, or `env://` | read `MASTER_ADDR`, `MASTER_PORT`, `RANK` and `WORLD_SIZE` from the environment. This is what `torchrun` is for. |
 # | `tcp://host:port` | the address stands in the call. You pass `rank=` and `world_size=` too. |
-# | `file:///path` | the store is a file that all ranks can reach. It must not exist before. No port is needed, so this is the usual way on Windows. |
+# | `file:///path` | the store is a file that all ranks can reach. It must be new or empty. The store needs no port; the ranks among themselves still do. A way that works on Windows, too. |
 # | a port that is taken | rank 0 cannot open its store there: `EADDRINUSE`, address already in use. Choose another port, or let `torchrun --standalone` choose. |
 # | `destroy_process_group` twice | the second call raises `AssertionError`: there is no group any more. |
 #
@@ -175,7 +175,7 @@ launch("02_process_groups/ways.py", world_size=2)
 # ## Without scrolling
 #
 # 1. Rank 0 of 4 has called `init_process_group`. What must happen before it returns?
-# 2. Why does a call of `init_process_group` in a notebook cell wait for ever?
+# 2. Why can a notebook's kernel not form a group of two by itself?
 #
 # <details><summary>Answers</summary>
 #
@@ -194,6 +194,6 @@ launch("02_process_groups/ways.py", world_size=2)
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** With `device_id=`, `init_process_group` forms the NCCL communicator at once. Without it, that happens at the first collective ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group)).
-# - **Many machines.** `MASTER_ADDR` must be an address that every machine can reach, and a firewall must let `MASTER_PORT` through.
-# - **Fine print.** gloo says nothing if you forget `destroy_process_group`. NCCL prints a warning.
+# - **On NCCL.** With `device_id=`, `init_process_group` connects the GPUs at once. Without it, that happens at the first collective, and `init_process_group` may return before the others have come ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group)). Leaving is a step that all ranks take together, so after an error `process_group()` does not try it there.
+# - **Many machines.** `MASTER_ADDR` must be an address that every machine can reach. Ranks also talk on ports that the system chooses, so open the firewall between the machines, not only `MASTER_PORT`.
+# - **Fine print.** If you forget `destroy_process_group`, gloo can abort when Python ends, and NCCL [warns](https://docs.pytorch.org/docs/stable/distributed.html#shutdown). `launch()` hides both.

@@ -62,7 +62,7 @@ views.machines(places)
 # %% [markdown]
 # ## A device for each rank
 #
-# Two ranks must not share a GPU, so each takes the one with its local rank: `cuda:0`, `cuda:1`, and so on. The variable `CUDA_VISIBLE_DEVICES` hides cards from a process. The cards that are left are numbered anew, from 0.
+# With NCCL, two ranks [must not share a GPU](https://docs.pytorch.org/docs/stable/distributed.html#initialization). So each takes the one with its local rank: `cuda:0`, `cuda:1`, and so on. The variable `CUDA_VISIBLE_DEVICES` hides cards from a process. The cards that are left are numbered anew, from 0.
 
 # %%
 show("03_rank_and_world_size/visible.py", light="cards")
@@ -80,7 +80,7 @@ compare(guess, run.values("card")[1])
 #
 # <details><summary>Was a card touched here?</summary>
 #
-# No. The script reads the variable, as CUDA does, and works the number out. It runs on a machine without GPUs. What CUDA does with the variable stands in its [programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables).
+# No. The script reads the variable, as CUDA does, and works the number out. It runs on a machine without GPUs. What CUDA does with the variable stands in its [programming guide](https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html).
 #
 # </details>
 
@@ -104,7 +104,7 @@ compare(guess, run.values("before")[1])
 run
 
 # %% [markdown]
-# Before the barrier, rank 1 finds nothing. After it, the file is there on both ranks.
+# Before the barrier, rank 1 finds nothing. After it, both ranks see the file, because they share a disk.
 
 # %% [markdown]
 # ## 64 ranks on this computer
@@ -123,12 +123,12 @@ guess = None  # your number
 compare(guess, run.values("total"))
 
 # %% [markdown]
-# Results do not depend on the number of cores. Speed does, so nothing here says how fast 64 GPUs would be.
+# The sum does not depend on the number of cores. Speed does, so nothing here says how fast 64 GPUs would be.
 
 # %% [markdown]
 # ## Claim check: "if local_rank == 0: save the model"
 #
-# Popular posts call `LOCAL_RANK` the rank of the process, and let local rank 0 write the checkpoint. Count the writers under both rules, with the four ranks on two nodes from above.
+# Some posts call `LOCAL_RANK` the rank of the process, and let local rank 0 write the checkpoint. Count the writers under both rules, with the four ranks on two nodes from above.
 
 # %%
 places.values("RANK").count(0), places.values("LOCAL_RANK").count(0)
@@ -145,14 +145,14 @@ places.values("RANK").count(0), places.values("LOCAL_RANK").count(0)
 show("03_rank_and_world_size/stuck.py")
 
 # %% tags=["raises-exception"]
-launch("03_rank_and_world_size/stuck.py", world_size=2, timeout=4)
+launch("03_rank_and_world_size/stuck.py", world_size=2, timeout=4, device="cpu")
 
 # %% [markdown]
 # Name the ranks, the lines where they wait, and the cause. Then unfold.
 #
 # <details><summary>Ranks, lines and cause</summary>
 #
-# Rank 0 waits in `barrier`, line 11. Rank 1 never comes there: it skipped the `if` and waits in `all_reduce`, line 14. Each waits for the other, for ever. This is a **deadlock**. A call that all ranks must make does not belong in a branch that only some of them take.
+# Rank 0 waits in `barrier`, line 11. Rank 1 never comes there: it skipped the `if` and waits in `all_reduce`, line 14. Each waits for the other, up to the timeout. This is a **deadlock**. A call that all ranks must make does not belong in a branch that only some of them take.
 #
 # </details>
 
@@ -217,12 +217,12 @@ record("place", mine=mine, RANK=int(os.environ["RANK"]))
 # .venv/bin/torchrun --nproc-per-node 4 ddp_lessons/scripts/03_rank_and_world_size/who.py
 # ```
 #
-# For two real machines, the same command runs on each, with `--nnodes 2` and one `--rdzv-endpoint` that both can reach.
+# For two real machines, the same command runs on each, with `--nnodes 2 --rdzv-backend c10d` and one `--rdzv-endpoint` that both can reach.
 
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** Call `torch.cuda.set_device(local_rank)`, or pass `device_id=`, before the first collective. Otherwise all ranks of a node may reach for `cuda:0`.
+# - **On NCCL.** Call `torch.cuda.set_device(local_rank)` and pass `device_id=` to `init_process_group`. Otherwise a later `.to("cuda")` means `cuda:0` on every rank. The cell under *Break it* asks for the CPU because NCCL [builds its barrier from an all-reduce](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/distributed_c10d.py): the two different calls may pair up there and give a wrong sum.
 # - **device_ids.** `DDP(model, device_ids=[local_rank])` names the one GPU of this rank: the local rank again, not the rank.
-# - **Many machines.** `torchrun` sets all variables of this lesson on every node. Never compute them by hand in a script that `torchrun` starts.
-# - **Fine print.** `print` on every rank is fine for four ranks. For 64, let rank 0 print.
+# - **Many machines.** `torchrun` sets the four variables of the table on every node. Never compute them by hand in a script that `torchrun` starts.
+# - **Fine print.** If each node has a disk of its own, let local rank 0 prepare the file there. Checkpoints are different: one writer in all.

@@ -11,6 +11,8 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from ddp_lessons import course
+
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NOTEBOOKS = [*LESSONS, *sorted((ROOT / "solutions").glob("*.ipynb"))]
@@ -100,3 +102,29 @@ def test_the_table_in_the_readme_says_what_the_lessons_say():
     )
     table = [(head, link, minutes, plain(promise)) for head, link, minutes, promise in cells]
     assert table == [row(path, READ[path]) for path in LESSONS]
+
+
+def test_the_courses_own_table_says_what_the_lessons_say():
+    told = [(lesson.slug, lesson.title, str(lesson.minutes)) for lesson in course.LESSONS]
+    rows = [row(path, READ[path]) for path in LESSONS]
+    assert told == [(link.partition("/")[2], head, minutes) for head, link, minutes, _ in rows]
+
+
+def breaks() -> list:
+    """Each report that a lesson shows and that names a line, with the answer folded below it."""
+    found = []
+    for path in LESSONS:
+        cells = READ[path].cells
+        for number, cell in enumerate(cells):
+            errors = [o for o in cell.get("outputs", []) if o.output_type == "error"]
+            if errors and re.search(r"line \d", errors[0].evalue):
+                below = [c.source for c in cells[number:] if "<details>" in c.source]
+                found.append(pytest.param(errors[0].evalue, below[0], id=f"{path.stem}-{number}"))
+    return found
+
+
+@pytest.mark.parametrize(("report", "answer"), breaks())
+def test_the_folded_answer_names_the_rank_and_line_of_the_report(report: str, answer: str):
+    said = re.search(r"rank (\d+).*?line (\d+)", report)
+    assert said
+    assert re.search(rf"[Rr]ank {said[1]}, line {said[2]}\b", answer)

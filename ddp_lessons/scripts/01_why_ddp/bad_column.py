@@ -1,5 +1,7 @@
 """DDP on two ranks. The second half of the data has a column too many."""
 
+import gc
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -19,3 +21,4 @@ with process_group() as device:
     loss.backward()
     record("loss", loss=loss)
     del model
+    gc.collect()

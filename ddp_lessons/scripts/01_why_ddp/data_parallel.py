@@ -1,6 +1,7 @@
-"""One training step of DataParallel on two devices, rebuilt: each copy is made and counted.
+"""One training step of DataParallel on two devices, rebuilt: what each device holds is counted.
 
-nn.DataParallel itself needs GPUs. Where there are two, it runs too, and its peak is recorded.
+Copies that live for a moment are not. nn.DataParallel itself needs GPUs: where there are two, it
+runs too, and its peak is recorded.
 """
 
 import copy

@@ -1,5 +1,6 @@
 """The same training on every rank, each with its own part of the data."""
 
+import gc
 import os
 
 import torch
@@ -19,6 +20,8 @@ train_set = TensorDataset(x[:1408], y[:1408])
 local_rank = int(os.environ["LOCAL_RANK"])  # lesson 03
 cuda = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])  # lesson 03
 device = torch.device("cuda", local_rank) if cuda else torch.device("cpu")  # lesson 03
+if cuda:
+    torch.cuda.set_device(device)  # lesson 03
 dist.init_process_group("nccl" if cuda else "gloo", device_id=device if cuda else None)  # lesson 02
 rank, world_size = dist.get_rank(), dist.get_world_size()  # lesson 03
 torch.manual_seed(0)
@@ -45,4 +48,5 @@ if rank == 0:  # lesson 03
     print(f"{right.item()} of 389 test digits right")
 record("test", right=right, steps=len(loader))
 del model
+gc.collect()  # a DDP model that outlives its group can make Python abort at its end
 dist.destroy_process_group()  # lesson 02

@@ -1,5 +1,7 @@
 """The same training step with DDP: what each rank holds."""
 
+import gc
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -54,4 +56,5 @@ with process_group() as device:
     size = sum(int(size) for size in buckets.split(","))
     record("held", device=rank, kind="DDP buckets", bytes=size)
     del ddp
+    gc.collect()
     dist.barrier()

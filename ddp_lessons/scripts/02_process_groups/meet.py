@@ -15,6 +15,8 @@ device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else None
 if rank == world_size - 1:
     time.sleep(1)
 
+if cuda:
+    torch.cuda.set_device(device)
 record("called")
 dist.init_process_group("nccl" if cuda else "gloo", device_id=device)
 record("released", size=dist.get_world_size())

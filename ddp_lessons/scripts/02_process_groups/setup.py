@@ -18,7 +18,7 @@ else:
     backend = "gloo"
 
 # 2. Meet the other ranks.
-dist.init_process_group(backend)
+dist.init_process_group(backend, device_id=device if backend == "nccl" else None)
 try:
     # 3. Work together.
     x = torch.tensor([dist.get_rank() + 1], device=device)

@@ -10,8 +10,9 @@ import torch.distributed as dist
 from ddp_lessons.worker import record
 
 rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-# Every rank must know the same path, and the file must be new: the port stands in for a name.
-path = Path(tempfile.gettempdir()) / f"meet_{os.environ['MASTER_PORT']}_{os.getppid()}"
+# Every rank must know the same path, and the file must be new.
+name = f"meet_{os.environ['TORCHELASTIC_RUN_ID']}_{os.environ['MASTER_PORT']}"
+path = Path(tempfile.gettempdir()) / name
 
 dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=world_size)
 x = torch.tensor([rank + 1])

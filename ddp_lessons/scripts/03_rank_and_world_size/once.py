@@ -9,7 +9,8 @@ import torch.distributed as dist
 
 from ddp_lessons.worker import process_group, record
 
-path = Path(tempfile.gettempdir()) / f"prepared_{os.environ['MASTER_PORT']}_{os.getppid()}.pt"
+name = f"prepared_{os.environ['TORCHELASTIC_RUN_ID']}_{os.environ['MASTER_PORT']}.pt"
+path = Path(tempfile.gettempdir()) / name
 
 with process_group():
     if dist.get_rank() == 0:
