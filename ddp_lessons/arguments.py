@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ddp_lessons import engines, folders
+from ddp_lessons.run import ScriptError
 
 MOST_RANKS = 128
 
@@ -52,7 +53,7 @@ def check_surroundings(args: Any, env: Any) -> None:
 
 
 def check_syntax(path: Path) -> None:
-    """Raise SyntaxError, in one sentence, before any process starts."""
+    """Raise ScriptError, in one sentence, before any process starts."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # each rank repeats them, in its stderr
@@ -63,4 +64,7 @@ def check_syntax(path: Path) -> None:
         at = f", line {line}" if line else ""
         text = (getattr(error, "text", None) or "").strip()
         message = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise SyntaxError(f"{where}{at}: {message}" + (f": {text}" if text else "")) from None
+        kind = type(error).__name__
+        raise ScriptError(
+            f"{where}{at}: {kind}: {message}" + (f": {text}" if text else "")
+        ) from None

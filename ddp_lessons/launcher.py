@@ -25,7 +25,7 @@ from ddp_lessons import (
     scripts,
 )
 from ddp_lessons.engines import Job, Workers
-from ddp_lessons.run import Run, WorkerError, say
+from ddp_lessons.run import Run, WorkerError, last_printed, say
 from ddp_lessons.worker import RECORDS
 
 GRACE = 0.5  # seconds that the other ranks get to report after the first failure
@@ -47,7 +47,7 @@ def launch(
 ) -> Run:
     """Run `script` on `world_size` ranks and return what each one reported.
 
-    script: a path, or a course script's name such as "02_process_groups/hello.py".
+    script: a path, or a course script's name such as "00_start_here/hello.py".
     world_size: the total over all machines, 1 to 128, divisible by nnodes.
     args: the script's command line arguments.
     nnodes: machines to act as (all are this one); more than 1 needs engine="torchrun".
@@ -59,7 +59,7 @@ def launch(
     env: environment variables on top of this process's own.
 
     Raises WorkerError if any rank raises, leaves early or is still running at the limit;
-    ValueError or TypeError for an argument out of range; FileNotFoundError or SyntaxError for the
+    ValueError or TypeError for an argument out of range; FileNotFoundError or ScriptError for the
     script; RuntimeError for device="cuda" without enough GPUs; KeyboardInterrupt for the Stop
     button. In each case no process is left behind.
     """
@@ -76,7 +76,8 @@ def launch(
         arguments.check_syntax(path)
         engines.prepare(engine)  # before torch is imported here, so that both imports overlap
         import_torch()
-        own_cards = (env or {}).get("CUDA_VISIBLE_DEVICES")
+        env = {name: str(value) for name, value in (env or {}).items()}
+        own_cards = env.get("CUDA_VISIBLE_DEVICES")
         placed = placement.place(
             world_size,
             nnodes,
@@ -86,11 +87,12 @@ def launch(
             listed=own_cards,
         )
     folder = folders.new_run()
-    environment = rank_environment(world_size, env or {})
+    environment = rank_environment(world_size, env)
     # The caller's own choice of cards stands, unless the caller wants none.
     keep = own_cards is not None and nnodes == 1 and device != "cpu"
     visible = (None,) if keep else placed.visible
     write_spec(folder, path, args)
+    interrupted = False
     with lifeline.held(folder) as cut, store() as port:
         job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)
         workers = engines.workers(engine, job)
@@ -98,15 +100,16 @@ def launch(
             workers.start()
             exitcodes = watch(workers, began + timeout, folder)
         except KeyboardInterrupt:
-            count = len(workers.running())
-            note = f"{count} rank{'' if count == 1 else 's'} stopped"
-            raise say(KeyboardInterrupt(note)) from None
+            interrupted, exitcodes = True, {}
         finally:
             stopped = workers.running()
             cut()
             workers.stop()
     name = "cell" if folders.is_cell(path) else path.name
     run = collect.collect(name, path, folder, placed, exitcodes, seconds=time.monotonic() - began)
+    if interrupted:
+        note = f"{len(stopped)} rank{'' if len(stopped) == 1 else 's'} stopped"
+        raise say(KeyboardInterrupt(note), last_printed(run))
     if not run.ok:
         guilty, text = report.explain(run, stopped, timeout)
         raise WorkerError(text, run, guilty)
@@ -141,7 +144,7 @@ def rank_environment(world_size: int, extra: Mapping[str, str]) -> dict[str, str
     env.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # Without it gloo looks the host name up, and warns where that does not resolve.
     env.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
-    env.update({name: str(value) for name, value in extra.items()})
+    env.update(extra)
     return env
 
 

@@ -185,7 +185,8 @@ def limit_report(run: Run, stopped: set[int], timeout: float) -> tuple[int | Non
         lines.append(f"Not in a process group: {names(outside)}.")
     if done:
         lines.append(f"Came to the end of the script: {names(done)}.")
-    lines.append("All were stopped. A rank that waits for ever waits for one that never comes.")
+    lines.append("All were stopped. If they were at work, give them a longer timeout=.")
+    lines.append("If they waited for each other, a rank left out a call that all must make.")
     text = "\n  ".join(line[0].upper() + line[1:] if i else line for i, line in enumerate(lines))
     return missing[0].rank if missing else None, f"{run.script}: {text}"
 

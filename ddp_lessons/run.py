@@ -6,7 +6,7 @@ Nothing here starts a process, draws, or touches torch.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -135,6 +135,8 @@ class Run:
         return [values[-1] if values else None for values in found]
 
     def __getitem__(self, rank: int) -> Rank:
+        if rank not in range(len(self.ranks)):
+            raise say(IndexError(f"this run has ranks 0 to {len(self.ranks) - 1}, not {rank!r}"))
         return self.ranks[rank]
 
     def __iter__(self) -> Iterator[Rank]:
@@ -163,18 +165,34 @@ class WorkerError(RuntimeError):
         return type(self), (str(self), self.run, self.rank)  # a pool of processes hands errors on
 
     def _render_traceback_(self) -> list[str]:
-        # IPython asks for this: the launcher's own frames would only hide the report.
-        return _one_line("WorkerError", str(self))
+        # IPython asks for this: the launcher's own frames would only hide the report. What was
+        # printed is no part of str(error): how far the other ranks came is a matter of time.
+        return headed("WorkerError", str(self), last_printed(self.run))
 
 
-def say(error: Exception) -> Exception:
-    """Return `error`, so marked that a notebook shows its one sentence and no frames of ours."""
-    error._render_traceback_ = partial(_one_line, type(error).__name__, str(error))
+class ScriptError(ValueError):
+    """The script cannot be compiled. No SyntaxError of its own: a notebook shows that one with all
+    the frames that led to it."""
+
+
+def say(error: BaseException, more: Sequence[str] = ()) -> BaseException:
+    """Return `error`, so marked that a notebook shows its message and `more`, no frames of ours."""
+    error._render_traceback_ = partial(headed, type(error).__name__, str(error), tuple(more))
     return error
 
 
-def _one_line(kind: str, message: str) -> list[str]:
-    return [f"\x1b[1;31m{kind}\x1b[0m: {message}"]
+def headed(kind: str, message: str, more: Sequence[str]) -> list[str]:
+    return [f"\x1b[1m{kind}\x1b[0m: {message}", *more]
+
+
+def last_printed(run: Run, most: int = 5, ranks: int = 8) -> list[str]:
+    """The last lines that each of the first ranks printed, under a line that says so."""
+    lines = [
+        f"rank {rank.rank} | {line}"
+        for rank in run.ranks[:ranks]
+        for line in folded(rank.stdout, 0, most)
+    ]
+    return ["Printed last (all of it: run.log of the error's run):", *lines] if lines else []
 
 
 def short(value: Any, width: int = 60) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ddp_lessons import scripts
 
 AROUND = 2  # lines of context about a lit line
+SMALL = 2  # lines that are not worth a fold
+MOST = 0.7  # of the lines: with more than that in the excerpt, all are printed
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,22 @@ def show(
     if missing:
         raise ValueError(f"no line of {path.name} contains {missing[0]!r}")
     lit = frozenset(n for n in everything if any(text in lines[n - 1] for text in wanted))
-    shown = tuple(n for n in everything if any(abs(n - mark) <= AROUND for mark in lit))
+    shown = excerpt(lit, len(lines))
     numbers = ", ".join(str(n) for n in sorted(lit))
     return Source(
         path.name, lines, lit, shown, f"{path.name}, line{'' if len(lit) == 1 else 's'} {numbers}"
     )
+
+
+def excerpt(lit: Collection[int], count: int) -> tuple[int, ...]:
+    """The numbers of the lines to print: the lit ones, what stands around them, and what would take
+    as much room folded away as printed. All, if that is most of them."""
+    near = {n for n in range(1, count + 1) if any(abs(n - mark) <= AROUND for mark in lit)}
+    edges = [0, *sorted(near), count + 1]
+    for before, after in zip(edges, edges[1:], strict=False):
+        if after - before - 1 <= SMALL:
+            near.update(range(before + 1, after))
+    return tuple(range(1, count + 1)) if len(near) > MOST * count else tuple(sorted(near))
 
 
 def lines(count: int) -> str:

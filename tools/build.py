@@ -212,7 +212,9 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             print(f"{shown}: {what}" if options.check else "failed\n" + what)
     mend = [lesson.name for lesson in bad if lesson.source.exists()]
     if mend:
-        print(f"\nMend the source, if it is at fault, and build: {command(mend)}")
+        if options.check:
+            print("\nIf you have only worked through the lesson, nothing is wrong.")
+        print(f"To change the course, mend the source and build: {command(mend)}")
     elif not bad and options.check:
         agree = (
             "notebook agrees with its source"

@@ -9,7 +9,7 @@ HERE = Path(__file__).parent
 
 
 def find(script: str | Path) -> Path:
-    """The file for a path, or for a name such as "02_process_groups/hello.py" in this folder.
+    """The file for a path, or for a name such as "00_start_here/hello.py" in this folder.
 
     A file in the current folder comes first. Raises FileNotFoundError, naming the nearest scripts,
     and TypeError if `script` is no path at all (a function, say).

@@ -9,6 +9,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from ddp_lessons.guess import told
 from ddp_lessons.run import Run, columns, few, folded
 from ddp_lessons.source import Source, lines, numbered
 
@@ -28,10 +29,11 @@ font-weight:600;font-size:inherit}}
 .ddp .ddp-t th.ddp-l,.ddp .ddp-t td.ddp-l{{text-align:left}}
 .ddp .ddp-t th,.ddp .ddp-t td{{padding:.2em .8em;border-bottom:1px solid {_LINE};
 vertical-align:top;max-width:none;white-space:pre-wrap}}
-.ddp pre{{margin:.3em 0;white-space:pre;overflow-x:auto;line-height:1.35;
+.ddp pre.ddp-code{{margin:.3em 0;white-space:pre;word-break:normal;overflow-wrap:normal;
+overflow-x:auto;line-height:1.35;
 font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);
 background:none;color:inherit}}
-.ddp-row{{display:inline-block;min-width:100%}}
+.ddp-row{{display:inline-block;min-width:100%;padding-left:.4em;box-sizing:border-box}}
 .ddp-lit{{background:rgba(209,96,10,.16);box-shadow:inset 3px 0 0 #d1600a}}
 .ddp .ddp-soft{{color:{_SOFT}}}
 .ddp summary{{cursor:pointer;color:{_SOFT}}}
@@ -77,6 +79,13 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def pre(code: str) -> str:
+    """Preformatted HTML. Its style stands in the tag too: notebooks keep that one when they strip
+    style sheets, and would break lines in the middle of a word without it."""
+    style = "white-space:pre;word-break:normal;overflow-x:auto"
+    return f'<pre class="ddp-code" style="{style}">{code}</pre>'
+
+
 def details(summary: str, inner: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>{inner}</details>"
 
@@ -106,7 +115,7 @@ def run(run: Run) -> str:
         if rank.stderr.strip():
             lines = folded(rank.stderr)
             title = f"rank {rank.rank} wrote to stderr ({len(rank.stderr.splitlines())} lines)"
-            parts.append(details(title, f"<pre>{escape(chr(10).join(lines))}</pre>"))
+            parts.append(details(title, pre(escape(chr(10).join(lines)))))
     return block("".join(parts))
 
 
@@ -120,6 +129,9 @@ def ending(rank: object) -> str:
 
 
 def comparison(comparison: Comparison) -> str:
+    if comparison.agrees is None:
+        hint = "no guess yet: put yours into the cell above and run it again, or unfold"
+        return block(details(hint, f"<p>measured {escape(told(comparison.measured))}</p>"))
     return block(f"<p>{escape(repr(comparison))}</p>")
 
 
@@ -141,10 +153,10 @@ def source(source: Source) -> str:
             rows.append(f'<span class="ddp-soft">{"":{width + 4}}… {lines(gap)} …</span>')
         if number:
             rows.append(row(number))
-    parts = [f"<div>{escape(source.caption)}</div>", f"<pre>{chr(10).join(rows)}</pre>"]
+    parts = [f"<div>{escape(source.caption)}</div>", pre(chr(10).join(rows))]
     if len(source.shown) < len(source.lines):
         whole = "\n".join(row(number) for number in range(1, len(source.lines) + 1))
-        parts.append(details(f"all of {source.name}", f"<pre>{whole}</pre>"))
+        parts.append(details(f"all of {source.name}", pre(whole)))
     return block("".join(parts))
 
 

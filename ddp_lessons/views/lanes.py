@@ -58,10 +58,9 @@ def meeting(run: Run) -> Picture:
 def _key(axes: object, size: int) -> None:
     """Say once, under the lanes, what the three marks are."""
     axes.set_xlabel(
-        "seconds    |  process started      ▨ waiting in init_process_group      ● let go",
+        "seconds  (tick: process started,  hatched: waiting in init_process_group,  dot: let go)",
         color=INK,
         fontsize=10,
-        family="DejaVu Sans",
     )
 
 

@@ -32,7 +32,7 @@ def machines(run: Run) -> Picture:
     axes.set_yticks([])
     for column, node in enumerate(nodes):
         left = column * (wide + 0.6)
-        _machine(axes, left, wide, tall, f"machine {node}")
+        _machine(axes, left, wide, tall, f"node {node}")
         for rank in (rank for rank in run if rank.node == node):
             x, y = left + rank.local_rank % wide, rank.local_rank // wide
             _cell(axes, x, y, rank, small)
@@ -61,7 +61,7 @@ def _machine(axes: object, left: float, wide: int, tall: int, name: str) -> None
 def _cell(axes: object, x: float, y: float, rank: object, small: bool) -> None:
     from matplotlib.patches import Rectangle
 
-    colour = rank_colour(rank.rank)
+    colour = rank_colour(rank.node if small else rank.rank)  # 64 colours say nothing
     axes.add_patch(Rectangle((x + 0.06, y + 0.06), 0.88, 0.88, fc=colour, alpha=0.18, ec="none"))
     axes.add_patch(Rectangle((x + 0.06, y + 0.06), 0.88, 0.88, fill=False, ec=colour, lw=1.5))
     if small:
@@ -84,7 +84,7 @@ def _cell(axes: object, x: float, y: float, rank: object, small: bool) -> None:
         y + 0.68,
         f"LOCAL_RANK {rank.local_rank}",
         color=INK,
-        fontsize=8.5,
+        fontsize=9.5,
         ha="center",
         va="center",
     )
@@ -92,9 +92,9 @@ def _cell(axes: object, x: float, y: float, rank: object, small: bool) -> None:
 
 def _sentence(run: Run, nodes: list[int]) -> str:
     if len(nodes) == 1:
-        return f"{run.world_size} ranks on one machine: RANK and LOCAL_RANK are the same number."
+        return f"{run.world_size} ranks on one node: RANK and LOCAL_RANK are the same number."
     each = run.world_size // len(nodes)
     return (
-        f"{run.world_size} ranks on {len(nodes)} machines: RANK counts through all of them, "
+        f"{run.world_size} ranks on {len(nodes)} nodes: RANK counts through all of them, "
         f"LOCAL_RANK starts again at 0 on each and ends at {each - 1}."
     )

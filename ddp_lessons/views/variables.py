@@ -31,7 +31,7 @@ def memories(run: Run, name: str) -> Picture:
     labels = _labels(run, name, lines)
     figure = new_figure(3.9 + 2.0 * run.world_size, 0.75 + 0.52 * len(lines))
     axes = plain_axes(figure)
-    axes.set_xlim(-1.95, run.world_size)
+    axes.set_xlim(-2.15, run.world_size)
     axes.set_ylim(len(lines), -0.85)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -48,7 +48,7 @@ def memories(run: Run, name: str) -> Picture:
         )
     for row, line in enumerate(lines):
         axes.text(
-            -1.93,
+            -2.13,
             row + 0.5,
             labels[line],
             ha="left",
@@ -71,7 +71,7 @@ def _labels(run: Run, name: str, lines: list[int]) -> dict[int, str]:
         sets = [n for n in range(before + 1, line) if source[n - 1].strip().startswith(f"{name} =")]
         number = sets[-1] if sets else line
         text = source[number - 1].split("  #")[0].strip()
-        labels[line] = f"{number:>3}  {text if len(text) <= 30 else text[:29] + '…'}"
+        labels[line] = f"{number:>3}  {text if len(text) <= 34 else text[:33] + '…'}"
         before = line
     return labels
 

@@ -5,12 +5,12 @@
 #
 # 20 min · 2 ranks on any laptop · needs no other lesson · new terms: worker, rank, world size, record
 #
-# Run each cell with Shift+Enter, from top to bottom.
+# Run each cell with Shift+Enter, from top to bottom. The page comes with the outputs of another machine. To guess before you see, first choose *Edit, Clear Outputs of All Cells*, here and in every lesson.
 
 # %% [markdown]
 # ## Check this machine
 #
-# All of this course runs on real processes. First see whether two of them can talk to each other here.
+# This course starts one script in several processes at once. Each such process is a **worker**, and its number, counted from 0, is its **rank**. First see whether two of them can talk to each other here.
 
 # %%
 from ddp_lessons import check_machine, compare, launch, show, views
@@ -23,7 +23,7 @@ check_machine()
 # %% [markdown]
 # ## Launch a script on two ranks
 #
-# Distributed training starts one script several times, as several processes. Each process is a **worker**. Each worker has a number, its **rank**, counted from 0. The number of workers is the **world size**. A worker finds both in its environment variables.
+# The number of workers is the **world size**. A worker finds its rank and the world size in its environment variables.
 
 # %%
 show("00_start_here/hello.py")
@@ -57,7 +57,7 @@ compare(guess, sum(len(rank.stdout.splitlines()) for rank in run))
 run[1].stdout
 
 # %% [markdown]
-# Printed text is hard to compute with. So the script also calls `record(name, **values)`. It sends a **record**, a name with some values, back to this notebook. `run.values()` lists each rank's last value, in rank order.
+# Printed text is hard to compute with. So the script also calls `record(name, **values)`. It sends a **record** back to this notebook: the name of a moment, and some named values. `run.values("square")` lists the last value that each rank recorded under the name `square`, in rank order.
 
 # %%
 run.values("square")
@@ -74,7 +74,7 @@ run.records
 show("00_start_here/memory.py", light=["x =", "if rank"])
 
 # %% [markdown]
-# > **Guess.** The last line adds up `x`. On rank 0 the total is 6. What is it on rank 1? Vote, discuss with a neighbour, vote again.
+# > **Guess.** The last line adds up `x`. On rank 0 the total is 6. What is it on rank 1? Vote, discuss with a neighbour, vote again. (Alone: write down your reason first.)
 
 # %%
 guess = None  # your number
@@ -96,7 +96,7 @@ views.memories(run, "x")
 # %% [markdown]
 # ## Contrast: load on one rank, load on every rank
 #
-# A cell that begins with `%%ranks` runs its own code on several ranks. The code goes into a file first, so the ranks see nothing of this notebook: no variable, no import.
+# A cell whose first line is `%%ranks` runs its own code on several ranks: `-n 2` on two. `-o one` keeps the Run under the name `one`. The code goes into a file first, so the ranks see nothing of this notebook: no variable, no import. (The first import of this notebook makes `%%ranks` known. After a restart, run it again.)
 
 # %%
 # %%ranks -n 2 -o one
@@ -159,7 +159,7 @@ launch("00_start_here/crash.py", world_size=2)
 # %% [markdown]
 # ## Complete it
 #
-# Replace the two `None`. You are done when the table reads 0 and 2 for rank 0, and 1 and 2 for rank 1.
+# Replace the two `None` by whole numbers that the script finds out. You are done when the table reads 0 and 2 for rank 0, and 1 and 2 for rank 1.
 
 # %%
 # %%ranks -n 2 -o mine
@@ -174,13 +174,21 @@ size = None  # your line
 record("me", my_rank=my_rank, size=size)
 
 # %% [markdown]
+# <details><summary>The two lines</summary>
+#
+# `my_rank = int(os.environ["RANK"])` and `size = int(os.environ["WORLD_SIZE"])`
+#
+# </details>
+
+# %% [markdown]
 # ## How the course fits together
 #
-# - **Lessons** stand in `notebooks/`. Each one ends with two questions. They come back at the start of later lessons.
-# - **Exercises** stand in `exercises/`, one notebook for a lesson. A check runs your code on real ranks and says what is wrong with it.
-# - **Solutions** stand in `solutions/`, under the same name as the exercise.
+# - **Lessons** are in `notebooks/`. Each one ends with two questions. From lesson 02 on, a lesson starts with questions about earlier ones.
+# - **Exercises** belong in `exercises/`, one notebook for a lesson. A check runs your code on real ranks and says what is wrong with it.
+# - **Solutions** belong in `solutions/`, under the same name as the exercise.
+# - **Scripts** that the ranks run are in `ddp_lessons/scripts/`.
 #
-# A lesson that has an exercise links to it. The scripts that the ranks run stand in `ddp_lessons/scripts/`.
+# A lesson that has an exercise links to it. The lessons so far have none yet.
 
 # %% [markdown]
 # ## Without scrolling
@@ -204,7 +212,7 @@ record("me", my_rank=my_rank, size=size)
 # .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/00_start_here/hello.py
 # ```
 #
-# Nobody collects records there, so each one is printed as a line of its own. It takes some seconds, because `torchrun` imports PyTorch first. `launch()` is faster: it copies its workers from one process that has imported PyTorch already.
+# Nobody collects records there, so each one is printed, as a line of JSON. `torchrun` adds a note about `OMP_NUM_THREADS`. It takes some seconds, because `torchrun` imports PyTorch first. `launch()` is faster: it copies its workers from one process that has imported PyTorch already.
 
 # %% [markdown]
 # ## In practice
@@ -212,3 +220,6 @@ record("me", my_rank=my_rank, size=size)
 # - **On NCCL.** Starting processes is the same. What changes is how they talk, from the lesson on process groups on.
 # - **Many machines.** A rank on another machine differs in no way that a script could see so far.
 # - **Fine print.** One record may have 1 MB. Record a sum, a norm or a slice, not a whole model.
+
+# %% [markdown]
+# Next: [Train one model on two ranks](01_why_ddp.ipynb)

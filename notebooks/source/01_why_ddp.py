@@ -8,7 +8,7 @@
 # %% [markdown]
 # ## Train in one process
 #
-# You know this script: data, model, loss, optimizer, a loop. The data are 1,797 handwritten digits of 8 x 8 pixels. The last 389 are kept for the test.
+# Training on one GPU takes too long, and you have a second one. Before it can help, look at what one process does. You know this script: data, model, loss, optimizer, a loop. The data are 1,797 handwritten digits of 8 x 8 pixels. The last 389 are kept for the test.
 
 # %%
 from ddp_lessons import compare, launch, show, views
@@ -25,7 +25,7 @@ single
 #
 # Two processes can share each step: each takes half of the batch. Then both models must take the same step, or they drift apart. So the ranks average their gradients during each backward pass. PyTorch's `DistributedDataParallel`, **DDP** for short, does that. It wraps the model that each rank holds, its **replica**.
 #
-# The lit lines are new. Most of them name the lesson that explains them.
+# The lines marked ▸ are new. Most of them name the lesson that explains them (lessons 04 to 08 are still to come).
 
 # %%
 show("01_why_ddp/ddp.py", since="01_why_ddp/single.py")
@@ -51,6 +51,13 @@ single.values("steps"), double.values("steps")
 # </details>
 
 # %% [markdown]
+# <details><summary>Is it faster?</summary>
+#
+# Not here. The ranks share this computer's cores, and to start them takes longer than to train. The gain comes when each rank has a GPU of its own, and half a batch takes much less time than the whole.
+#
+# </details>
+
+# %% [markdown]
 # ## What came before: DataParallel
 #
 # Old code uses `nn.DataParallel`. It has one process, which drives all GPUs from threads. In every step it
@@ -68,7 +75,9 @@ single.values("steps"), double.values("steps")
 show("01_why_ddp/data_parallel.py", light=["# 1.", "# 2.", "# 3.", "# 4.", "# 5.", "# 6."])
 
 # %% [markdown]
-# > **Guess.** Both devices work on half of the batch. How many times as much as device 1 does device 0 hold, to the nearest whole number? Vote, discuss, vote again.
+# The model has 0.66 million parameters, and Adam keeps two numbers for each. The batch has 1,024 samples, with 1,024 outputs for each.
+#
+# > **Guess.** Both devices work on half of the batch. Does device 0 hold about as much as device 1, twice as much, or three times as much? Answer 1, 2 or 3. Vote, discuss, vote again.
 
 # %%
 guess = None  # your number
@@ -77,7 +86,7 @@ new = launch("01_why_ddp/ddp_bytes.py", world_size=2)
 views.bytes_per_device({"DataParallel, rebuilt": old, "DDP": new})
 
 # %%
-first, second = (sum(r.values["bytes"] for r in old.records if r.values["device"] == d) for d in (0, 1))
+first, second = old.values("device_0")[0], old.values("device_1")[0]  # bytes
 compare(guess, round(first / second))
 
 # %% [markdown]
@@ -108,8 +117,12 @@ first, other
 # ## Contrast: whose batch_size is it?
 #
 # In DataParallel there is one `DataLoader`. Its `batch_size` is the **global batch**: the samples of one optimizer step, over all devices. In DDP every rank has its own `DataLoader`, and a sampler that gives it its share of the samples.
-#
-# > **Guess.** 64 samples, `DataLoader(batch_size=8)`. One process takes 8 steps for an epoch. How many steps does each of two DDP ranks take?
+
+# %%
+show("01_why_ddp/steps.py", light=["DataLoader(", "sizes ="])
+
+# %% [markdown]
+# > **Guess.** 64 samples, `DataLoader(batch_size=8)`. One process takes 8 steps for an epoch. How many steps does each of two DDP ranks take, if the sampler gives each rank half of the samples?
 
 # %%
 guess = None  # your number
@@ -165,6 +178,13 @@ with process_group() as device:
     record("gradient", gradient=layer.weight.grad.item())
 
 # %% [markdown]
+# <details><summary>The two lines</summary>
+#
+# `x = torch.full((1, 1), dist.get_rank() + 1.0, device=device)` and `model = DDP(layer)`
+#
+# </details>
+
+# %% [markdown]
 # ## Without scrolling
 #
 # 1. In `nn.DataParallel`, how many processes are there for four GPUs? In DDP?
@@ -191,3 +211,6 @@ with process_group() as device:
 # - **On NCCL.** The same script; each rank has a GPU of its own.
 # - **Many machines.** `nn.DataParallel` stops at one machine. DDP does not.
 # - **Fine print.** PyTorch's own documentation [advises DDP over DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), even on one machine.
+
+# %% [markdown]
+# Next: [Form a process group](02_process_groups.ipynb)

@@ -26,7 +26,7 @@
 # %%
 from ddp_lessons import compare, launch, show, views
 
-show("01_why_ddp/ddp.py", light=["init_process_group", "destroy_process_group"])
+show("01_why_ddp/ddp.py", light="lesson 02")
 
 # %% [markdown]
 # ## Two numbers for every rank
@@ -38,7 +38,7 @@ show("01_why_ddp/ddp.py", light=["init_process_group", "destroy_process_group"])
 #
 # The workers are separate processes, so at first they cannot talk. `init_process_group` makes them a **process group**: ranks that can send each other tensors. For this they need one place that all of them can reach. That place is the **store**, a small table of keys and values behind the address `MASTER_ADDR:MASTER_PORT`. The ranks leave there what the others need to reach them. This meeting is called the **rendezvous**.
 #
-# In the next script, rank 1 comes one second late on purpose.
+# In the next script, rank 1 comes one second late on purpose. The Run knows when each rank called `init_process_group` (`run[1].called`) and when that returned (`run[0].joined`).
 
 # %%
 show("02_process_groups/meet.py", light=["sleep", "init_process_group("])
@@ -119,10 +119,16 @@ except dist.DistStoreError as error:
 # %% [markdown]
 # ## Break it
 #
-# A third rank is promised and never started: the script tells each of two ranks that the world size is 3. Run the cell; the limit is four seconds. Which ranks are in the group? Whom do they wait for?
+# A third rank is promised and never started: the script tells each of two ranks that the world size is 3.
+
+# %%
+show("02_process_groups/one_short.py")
+
+# %% [markdown]
+# Run the cell. Which ranks are in the group? At which line do they wait, and for whom? Then unfold.
 
 # %% tags=["raises-exception"]
-launch("02_process_groups/one_short.py", world_size=2, timeout=4)
+launch("02_process_groups/one_short.py", world_size=2, timeout=4)  # seconds
 
 # %% [markdown]
 # <details><summary>Rank, line and cause</summary>
@@ -134,7 +140,7 @@ launch("02_process_groups/one_short.py", world_size=2, timeout=4)
 # %% [markdown]
 # ## Complete it
 #
-# Two lines are missing. You are done when both ranks record `size` 2.
+# Two lines are missing. You are done when both ranks record `size` 2 and `still_in` False.
 
 # %%
 # %%ranks -n 2 -o mine
@@ -150,9 +156,19 @@ backend = "nccl" if torch.cuda.device_count() >= 2 else "gloo"
 record("joined", size=dist.get_world_size() if dist.is_initialized() else None)
 # 4. Leave.
 ...  # your line
+record("after", still_in=dist.is_initialized())
+
+# %% [markdown]
+# <details><summary>The two lines</summary>
+#
+# `dist.init_process_group(backend)` and `dist.destroy_process_group()`
+#
+# </details>
 
 # %% [markdown]
 # ## Other ways to meet
+#
+# The table lists them. The script below meets by a file, and then leaves twice.
 #
 # <details><summary>init_method, ports that are taken, and leaving twice</summary>
 #
@@ -165,8 +181,6 @@ record("joined", size=dist.get_world_size() if dist.is_initialized() else None)
 # | `destroy_process_group` twice | the second call raises `AssertionError`: there is no group any more. |
 #
 # </details>
-#
-# The last script meets by a file, and then leaves twice.
 
 # %%
 launch("02_process_groups/ways.py", world_size=2)
@@ -197,3 +211,6 @@ launch("02_process_groups/ways.py", world_size=2)
 # - **On NCCL.** With `device_id=`, `init_process_group` connects the GPUs at once. Without it, that happens at the first collective, and `init_process_group` may return before the others have come ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group)). Leaving is a step that all ranks take together, so after an error `process_group()` does not try it there.
 # - **Many machines.** `MASTER_ADDR` must be an address that every machine can reach. Ranks also talk on ports that the system chooses, so open the firewall between the machines, not only `MASTER_PORT`.
 # - **Fine print.** If you forget `destroy_process_group`, gloo can abort when Python ends, and NCCL [warns](https://docs.pytorch.org/docs/stable/distributed.html#shutdown). `launch()` hides both.
+
+# %% [markdown]
+# Next: [Place ranks on machines and devices](03_rank_and_world_size.ipynb)

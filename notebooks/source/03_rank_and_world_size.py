@@ -26,7 +26,7 @@
 # %%
 from ddp_lessons import compare, launch, show, views
 
-show("01_why_ddp/ddp.py", light=["LOCAL_RANK", "get_rank", "if rank == 0"])
+show("01_why_ddp/ddp.py", light="lesson 03")
 
 # %% [markdown]
 # ## Two machines
@@ -62,23 +62,25 @@ views.machines(places)
 # %% [markdown]
 # ## A device for each rank
 #
-# With NCCL, two ranks [must not share a GPU](https://docs.pytorch.org/docs/stable/distributed.html#initialization). So each takes the one with its local rank: `cuda:0`, `cuda:1`, and so on. The variable `CUDA_VISIBLE_DEVICES` hides cards from a process. The cards that are left are numbered anew, from 0.
-
-# %%
-show("03_rank_and_world_size/visible.py", light="cards")
-
-# %% [markdown]
-# > **Guess.** `CUDA_VISIBLE_DEVICES=2,3`, two ranks. Which card of the machine is `cuda:1` on rank 1?
-
-# %%
-guess = None  # a card's number
-run = launch("03_rank_and_world_size/visible.py", env={"CUDA_VISIBLE_DEVICES": "2,3"})
-compare(guess, run.values("card")[1])
-
-# %% [markdown]
-# `cuda:1` is the second card that this process can see.
+# With NCCL, two ranks [must not share a GPU](https://docs.pytorch.org/docs/stable/distributed.html#initialization). So each takes the one with its local rank: `cuda:0`, `cuda:1`, and so on. `ddp.py` asks first whether this node has a GPU for each of its ranks; if not, all of them use the CPU.
 #
-# <details><summary>Was a card touched here?</summary>
+# The variable `CUDA_VISIBLE_DEVICES` hides GPUs from a process. Those that are left are numbered anew, from 0.
+
+# %%
+show("03_rank_and_world_size/visible.py", light="gpus")
+
+# %% [markdown]
+# > **Guess.** `CUDA_VISIBLE_DEVICES=2,3`, two ranks. Which GPU of the node is `cuda:1` on rank 1?
+
+# %%
+guess = None  # a GPU's number
+run = launch("03_rank_and_world_size/visible.py", env={"CUDA_VISIBLE_DEVICES": "2,3"})
+compare(guess, run.values("number")[1])
+
+# %% [markdown]
+# `cuda:1` is the second GPU that this process can see.
+#
+# <details><summary>Was a GPU touched here?</summary>
 #
 # No. The script reads the variable, as CUDA does, and works the number out. It runs on a machine without GPUs. What CUDA does with the variable stands in its [programming guide](https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html).
 #
@@ -104,7 +106,7 @@ compare(guess, run.values("before")[1])
 run
 
 # %% [markdown]
-# Before the barrier, rank 1 finds nothing. After it, both ranks see the file, because they share a disk.
+# Before the barrier, rank 1 finds nothing. After it, both ranks see the file, because they share a disk. Before it, the two raced: with less work on rank 0, either answer could come.
 
 # %% [markdown]
 # ## 64 ranks on this computer
@@ -175,25 +177,9 @@ mine = local_rank  # your line
 record("place", mine=mine, RANK=int(os.environ["RANK"]))
 
 # %% [markdown]
-# ## Checkpoint: lessons 00 to 03
+# <details><summary>The two lines</summary>
 #
-# Ten minutes, without scrolling. Write your answers down, then unfold.
-#
-# 1. A script on 4 ranks prints one line and records one value. How many lines and how many values are in its Run?
-# 2. Rank 0 loads a list. Rank 1 prints its length. What happens?
-# 3. One process trains with batch size 64. You move to 4 DDP ranks and want the same global batch. What is `batch_size` on each rank?
-# 4. Two ranks share a step. Why do both end with the same model?
-# 5. `init_process_group` has not returned for five minutes. Name two causes.
-# 6. 3 nodes with 4 GPUs each, one rank a GPU. What are `WORLD_SIZE` and `LOCAL_WORLD_SIZE`? Which `LOCAL_RANK` has rank 9?
-#
-# <details><summary>Answers</summary>
-#
-# 1. Four and four: every rank runs the whole script.
-# 2. `NameError` on rank 1. Its memory has no such list.
-# 3. 16.
-# 4. They start from the same weights and average their gradients at every step.
-# 5. A rank was never started or has died; `WORLD_SIZE` is too large; a wrong address or a firewall; the call runs in a single kernel.
-# 6. 12 and 4. Ranks 8 to 11 are on the third node, so rank 9 has local rank 1.
+# `node = int(os.environ["GROUP_RANK"])` and `mine = node * per_node + local_rank`
 #
 # </details>
 
@@ -211,18 +197,41 @@ record("place", mine=mine, RANK=int(os.environ["RANK"]))
 # </details>
 
 # %% [markdown]
+# ## Checkpoint: lessons 00 to 03
+#
+# Ten minutes, without scrolling. Write your answers down, then unfold.
+#
+# 1. A script on 4 ranks prints one line and records one value. How many lines and how many values are in its Run?
+# 2. Rank 0 loads a list. Rank 1 prints its length. What happens?
+# 3. One process trains with batch size 64. You move to 4 DDP ranks and want the same global batch. What is `batch_size` on each rank?
+# 4. Two ranks share a step. Why do both end with the same model?
+# 5. `init_process_group` has not returned for five minutes. Name two causes.
+# 6. 3 nodes with 4 GPUs each, one rank a GPU. What are `WORLD_SIZE` and `LOCAL_WORLD_SIZE`? Which `LOCAL_RANK` has rank 9?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Four and four: every rank runs the whole script.
+# 2. `NameError` on rank 1. Its memory has no such list.
+# 3. 16.
+# 4. They start from the same weights and average their gradients at every step.
+# 5. A rank was never started or has died; `WORLD_SIZE` is too large; a wrong address or a firewall; only one process was started.
+# 6. 12 and 4. Ranks 8 to 11 are on the third node, so rank 9 has local rank 1.
+#
+# </details>
+
+# %% [markdown]
 # ## In your terminal
 #
 # ```
 # .venv/bin/torchrun --nproc-per-node 4 ddp_lessons/scripts/03_rank_and_world_size/who.py
 # ```
 #
-# For two real machines, the same command runs on each, with `--nnodes 2 --rdzv-backend c10d` and one `--rdzv-endpoint` that both can reach.
+# For two real machines, the same command runs on each, with `--nnodes 2 --rdzv-backend c10d` and one `--rdzv-endpoint`, such as `node0:29400`, that both can reach.
 
 # %% [markdown]
 # ## In practice
 #
 # - **On NCCL.** Call `torch.cuda.set_device(local_rank)` and pass `device_id=` to `init_process_group`. Otherwise a later `.to("cuda")` means `cuda:0` on every rank. The cell under *Break it* asks for the CPU because NCCL [builds its barrier from an all-reduce](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/distributed_c10d.py): the two different calls may pair up there and give a wrong sum.
 # - **device_ids.** `DDP(model, device_ids=[local_rank])` names the one GPU of this rank: the local rank again, not the rank.
-# - **Many machines.** `torchrun` sets the four variables of the table on every node. Never compute them by hand in a script that `torchrun` starts.
+# - **Many machines.** `torchrun` sets the four variables of the table on every node. So a script reads them. To compute them, as above, is for understanding only.
 # - **Fine print.** If each node has a disk of its own, let local rank 0 prepare the file there. Checkpoints are different: one writer in all.

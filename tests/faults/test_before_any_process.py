@@ -53,7 +53,7 @@ def test_mistakes_are_refused_in_under_a_second_with_no_process_and_no_import_of
     assert function.startswith("TypeError | ") and "train()" in function and "%%ranks" in function
     assert nameless.startswith("TypeError | ") and "%%ranks" in nameless
     assert missing.startswith("FileNotFoundError | no script 'no_such_script.py'")
-    assert syntax.startswith("SyntaxError | broken.py, line 2: invalid syntax")
+    assert syntax.startswith("ScriptError | broken.py, line 2: SyntaxError: invalid syntax")
     assert size == "ValueError | world_size is a whole number from 1 to 128, not 0"
     assert nodes == 'ValueError | nnodes=2 needs engine="torchrun"'
     assert rest == "True False True"

@@ -98,7 +98,9 @@ def row(path: Path, notebook: NotebookNode) -> tuple[str, str, str, str]:
 def test_the_table_in_the_readme_says_what_the_lessons_say():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     cells = re.findall(
-        r"^\| *\[([^]]+)\]\((notebooks/[^)]+)\.ipynb\) *\| *(\d+)[^|]*\| *(.+?) *\|$", text, re.M
+        r"^\| *\d\d *\| *\[([^]]+)\]\((notebooks/[^)]+)\.ipynb\) *\| *(\d+)[^|]*\| *(.+?) *\|$",
+        text,
+        re.M,
     )
     table = [(head, link, minutes, plain(promise)) for head, link, minutes, promise in cells]
     assert table == [row(path, READ[path]) for path in LESSONS]

@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 from ddp_lessons.arguments import check, check_surroundings, check_syntax
+from ddp_lessons.run import ScriptError
 
 
 def refused(**changes) -> str:
@@ -79,10 +80,10 @@ def test_arguments_and_variables_may_be_anything_with_a_text():
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (b"x = 1\nif x = 2:\n", "some.py, line 2: invalid syntax. Maybe you meant"),
-        (b"def f():\nreturn 1\n", "some.py, line 2: expected an indented block"),
-        (b"return 1\n", "some.py, line 1: 'return' outside function: return 1"),
-        (b"x = (\n", "some.py, line 1: '(' was never closed"),
+        (b"x = 1\nif x = 2:\n", "some.py, line 2: SyntaxError: invalid syntax. Maybe you meant"),
+        (b"def f():\nreturn 1\n", "some.py, line 2: IndentationError: expected an indented block"),
+        (b"return 1\n", "some.py, line 1: SyntaxError: 'return' outside function: return 1"),
+        (b"x = (\n", "some.py, line 1: SyntaxError: '(' was never closed"),
         (b"\0", "some.py"),
         (b"x = '\xff'\n", "some.py"),
     ],
@@ -90,7 +91,7 @@ def test_arguments_and_variables_may_be_anything_with_a_text():
 def test_a_script_that_does_not_compile_is_refused_with_its_line(tmp_path, source, said):
     path = tmp_path / "some.py"
     path.write_bytes(source)
-    with pytest.raises(SyntaxError) as caught:
+    with pytest.raises(ScriptError) as caught:
         check_syntax(path)
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)

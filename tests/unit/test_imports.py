@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "engines.frozen": set(),
     "engines.forkserver": {"bootstrap", "engines", "engines.server", "folders", "lifeline", "run"},
     "engines.torchrun": {"bootstrap", "collect", "engines"},
-    "arguments": {"engines", "folders"},
+    "arguments": {"engines", "folders", "run"},
     "launcher": {
         *(
             "arguments",

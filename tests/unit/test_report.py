@@ -138,7 +138,8 @@ def test_at_the_limit_the_ranks_that_were_still_running_are_named():
     assert lines == [
         "some.py: still running after the limit of 2.5 s: ranks 0 and 1.",
         "  Came to the end of the script: rank 2.",
-        "  All were stopped. A rank that waits for ever waits for one that never comes.",
+        "  All were stopped. If they were at work, give them a longer timeout=.",
+        "  If they waited for each other, a rank left out a call that all must make.",
     ]
 
 

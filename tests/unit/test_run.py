@@ -125,3 +125,17 @@ def test_a_notebook_shows_an_errors_one_sentence_and_no_frames():
     for error in (say(ValueError("so not")), WorkerError("so not", a_run(a_rank(0)), 0)):
         (line,) = pickle.loads(pickle.dumps(error))._render_traceback_()
         assert "so not" in line and type(error).__name__ in line
+
+
+def test_a_notebook_shows_what_a_failed_run_printed_last():
+    chatty = a_rank(1, stdout="".join(f"step {n}\n" for n in range(9)), exitcode=1)
+    shown = WorkerError("so not", a_run(a_rank(0), chatty), 1)._render_traceback_()
+    assert shown[2:] == [
+        "rank 1 | … 4 lines hidden …",
+        *(f"rank 1 | step {n}" for n in range(4, 9)),
+    ]
+
+
+def test_a_rank_that_a_run_does_not_have_is_refused_with_the_range():
+    with pytest.raises(IndexError, match="this run has ranks 0 to 1, not 2"):
+        a_run(a_rank(0), a_rank(1))[2]

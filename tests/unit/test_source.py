@@ -43,10 +43,12 @@ def test_lines_far_from_the_lit_ones_are_folded_and_counted():
     assert shown.lit == {5, 17}
     rows = repr(shown).splitlines()
     assert rows[0] == "long.py, lines 5, 17"
-    assert [row.strip() for row in rows if "…" in row] == [
-        "… 2 lines …", "… 7 lines …", "… 1 line …"
-    ]  # fmt: skip
-    assert len(rows) == 1 + 10 + 3
+    assert [row.strip() for row in rows if "…" in row] == ["… 7 lines …"]  # of one or two: printed
+    assert len(rows) == 1 + 13 + 1
+
+
+def test_where_most_lines_would_be_printed_all_are():
+    assert len(show("long.py", light=["line 3", "line 8", "line 13", "line 18"]).shown) == 20
 
 
 def test_light_matches_any_line_that_contains_the_text():

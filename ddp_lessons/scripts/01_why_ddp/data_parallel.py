@@ -69,6 +69,8 @@ state = [t for s in optimizer.state.values() for t in s.values() if t.dim()]
 hold(0, "optimizer state", state)
 for (device, kind), size in sorted(held.items(), key=lambda item: item[0][0]):
     record("held", device=device, kind=kind, bytes=size)
+totals = [sum(size for (d, _), size in held.items() if d == device) for device in (0, 1)]
+record("in all", device_0=totals[0], device_1=totals[1])
 
 if torch.cuda.device_count() >= 2:
     real = nn.DataParallel(copy.deepcopy(model).cuda(), device_ids=[0, 1])

@@ -1,4 +1,4 @@
-"""The same, with the barrier in the wrong place."""
+"""A barrier in the wrong place: only rank 0 calls it."""
 
 import torch
 import torch.distributed as dist
