@@ -34,11 +34,24 @@ def prepare() -> None:
     """Start the server now. Returns at once; the server imports torch by itself meanwhile."""
     if METHOD != "forkserver":
         return
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     with _lock, _server_environment():
         forkserver.set_forkserver_preload(PRELOAD)
-        forkserver.ensure_running()
+        resource_tracker.ensure_running()  # it unblocks SIGINT when it starts
+        with _sigint_blocked():
+            forkserver.ensure_running()
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """What starts here is deaf to Stop, which reaches the kernel's whole process group and would end
+    the server, with a traceback in the notebook, while it imports torch."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -87,9 +87,8 @@ def failure(*args, **options) -> WorkerError:
     return error
 
 
-@pytest.mark.parametrize("engine", ["forkserver", "torchrun"])
-def test_a_rank_that_raises_late_is_named_before_the_ones_that_waited_for_it(script, engine):
-    error = failure(script(LATE), 2, engine=engine)
+def test_a_rank_that_raises_late_is_named_before_the_ones_that_waited_for_it(script):
+    error = failure(script(LATE), 2)
     assert error.rank == 1
     assert str(error).splitlines() == [
         "script.py: rank 1 failed first, line 9: ValueError: no such batch",
@@ -101,7 +100,7 @@ def test_a_rank_that_raises_late_is_named_before_the_ones_that_waited_for_it(scr
     ]
 
 
-@pytest.mark.parametrize("engine", ["forkserver", pytest.param("torchrun", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["forkserver", "torchrun"])
 def test_the_guilty_rank_is_named_when_its_victim_is_heard_two_seconds_earlier(script, engine):
     error = failure(script(ECHO_FIRST), 2, engine=engine)
     assert error.rank == 1

@@ -6,7 +6,7 @@ import os
 import time
 
 import pytest
-from processes import Kernel, gone, kernel, until
+from processes import Kernel, gone, kernel, told, until
 
 AT_ONCE = 5.0  # seconds; the design says 0.5, and a loaded machine needs room
 
@@ -66,8 +66,15 @@ def test_stop_while_torch_is_being_imported_leaves_a_kernel_that_can_launch(star
     path = script("print('hello')\n")
     cell = started.begin(f"import sys\nfrom ddp_lessons import launch\nlaunch({str(path)!r}, 2)")
     until(lambda: loads_torch(started.pid))
+    before = servers(started)
     assert stop(started, cell) == "no rank had started"
     works(started, script)
+    assert servers(started) == before  # Stop reaches its process group too
+
+
+def servers(started: Kernel) -> set[int]:
+    line = "multiprocessing.forkserver"
+    return {pid for pid in started.others() - workers(started) if line in " ".join(told(pid))}
 
 
 def loads_torch(pid: int) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from processes import Kernel, gone, kernel, marked, told, until
+from processes import GENEROUS, Kernel, gone, in_groups, kernel, marked, told, until
 
 from ddp_lessons import launch
 
@@ -22,7 +24,7 @@ STUBBORN = """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     subprocess.Popen([sys.executable, "-c", child])
-    (Path(sys.argv[1]) / f"{sys.argv[2]}_{os.environ['RANK']}").touch()
+    (Path(sys.argv[1]) / f"{sys.argv[2]}_{os.environ['RANK']}").write_text(str(os.getpid()))
     if os.environ["RANK"] == "1":
         re.match(r"(a+)+$", "a" * 60 + "b")  # holds the GIL for ever
     time.sleep(600)
@@ -33,6 +35,13 @@ import threading
 from ddp_lessons import launch
 def start(engine):
     launch({script!r}, 2, engine=engine, args=[{folder!r}, engine], timeout=600)
+"""
+
+WAIT = """
+import time
+from pathlib import Path
+while len([path for path in Path({folder!r}).iterdir() if path.read_text()]) < 2:
+    time.sleep(0.01)
 """
 
 
@@ -79,6 +88,16 @@ def test_no_worker_survives_a_normal_exit_of_the_kernel(script, tmp_path):
         started.shut_down()
         until(lambda: pid not in marked(started.mark))
         gone(lambda: marked(started.mark), SOON)
+
+
+def test_a_program_that_ends_while_a_thread_launches_does_not_wait_for_the_ranks(script, tmp_path):
+    folder = tmp_path / "there"
+    text = code(script, folder, ("forkserver",)) + WAIT.format(folder=str(folder))
+    file = script(text, name="file.py")
+    done = subprocess.run([sys.executable, str(file)], timeout=GENEROUS, stderr=subprocess.DEVNULL)
+    assert done.returncode == 0
+    pids = {int(path.read_text()) for path in folder.iterdir()}
+    gone(lambda: in_groups(pids), SOON)
 
 
 def test_no_agent_survives_a_kernel_kill_in_the_first_moments_of_torchrun(script, tmp_path):
