@@ -28,7 +28,9 @@ from ddp_lessons.engines import Job, Workers
 from ddp_lessons.run import Run, WorkerError, last_printed, say
 from ddp_lessons.worker import RECORDS
 
-GRACE = 0.5  # seconds that the other ranks get to report after the first failure
+# Seconds that the other ranks get to report after the first failure: as many as it took to come to
+# that, between these two. On a busy machine the same failure of all ranks is more spread out.
+GRACE = 0.5, 2.0
 LONGEST_WAIT = 3600.0  # seconds that one wait may take: the operating system refuses far more
 PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
 
@@ -119,6 +121,7 @@ def launch(
 def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | None]:
     """Wait until all ranks have ended, or until shortly after one has failed, or for the limit."""
     exitcodes: dict[int, int | None] = {}
+    began = time.monotonic()
     while workers.running():
         seconds = deadline - time.monotonic()
         if seconds <= 0:
@@ -129,9 +132,10 @@ def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | No
             end = collect.read_end(folder, rank)
             if code != 0 or not end.get("finished"):
                 # The rank that failed first is not always the first to be seen: let others report.
-                failure = end.get("failure")
+                failure, now = end.get("failure"), time.monotonic()
                 echo = failure and report.is_echo(failure["message"], *failure["chain"])
-                deadline = min(deadline, time.monotonic() + (PATIENCE if echo else GRACE))
+                grace = PATIENCE if echo else min(max(now - began, GRACE[0]), GRACE[1])
+                deadline = min(deadline, now + grace)
     return exitcodes
 
 

@@ -45,7 +45,7 @@ def prepare() -> None:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """What starts here is deaf to Stop, which reaches the kernel's whole process group and would end
+    """What starts here is deaf to Stop: it reaches the kernel's whole process group and would end
     the server, with a traceback in the notebook, while it imports torch."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

