@@ -122,19 +122,24 @@ class Engine:
         found = re.findall(rf"rank\s*: {rank} \(.*\n\s*exitcode\s*: (-?\d+)", text)
         return int(found[-1]) if found else None
 
-    def _kill_ranks(self) -> None:
-        """Kill the group that each rank of each attempt leads, or led and left children in."""
-        if not hasattr(os, "killpg"):
-            return
-        for here in self._job.folder.glob("attempt_*/rank_*"):
-            started = collect.read_events(here).get("started")
-            if started:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(started["pid"], signal.SIGKILL)
+    def _kill_ranks(self) -> list[int]:
+        """Kill the group that each rank of each attempt leads, or led and left children in; return
+        the ranks' process ids."""
+        folders = self._job.folder.glob("attempt_*/rank_*")
+        started = [collect.read_events(here).get("started") for here in folders]
+        pids = [event["pid"] for event in started if event]
+        for pid in pids if hasattr(os, "killpg") else []:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        return pids
 
     def stop(self) -> None:
         # The lifeline is closed by now, so a rank that an agent has only just started ends too.
-        self._kill_ranks()
+        ranks = self._kill_ranks()
+        deadline = time.monotonic() + 5
+        # A killed process may live on for a moment. The agents, which reap the ranks, go last.
+        while any(map(_is_alive, ranks)) and time.monotonic() < deadline:
+            time.sleep(POLL)
         for agent in self._agents:
             if agent.poll() is None:
                 agent.kill()
@@ -144,10 +149,14 @@ class Engine:
 
 
 def _is_alive(pid: int) -> bool:
+    """Whether the process runs; on Linux one that has ended and waits to be reaped does not."""
     if os.name != "posix":
         return True  # there os.kill(pid, 0) is no question
     try:
         os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except ProcessLookupError:
         return False
-    return True
+    except OSError:
+        return not Path("/proc/self/stat").exists()  # no /proc here: it answered, so it runs
+    return stat.rpartition(")")[2].split()[0] != "Z"
