@@ -20,8 +20,8 @@ SUM = """
     import torch.distributed as dist
     from ddp_lessons.worker import process_group, record
 
+    x = torch.tensor([float(sys.argv[1])])
     with process_group():
-        x = torch.tensor([float(sys.argv[1])])
         dist.all_reduce(x)
         record("sum", sum=x.item())
 """
@@ -89,7 +89,7 @@ def test_eight_launches_at_once_from_four_files_without_a_main_guard(script, tmp
         assert out.splitlines() == [
             "once",
             "[[2.0, 2.0], [4.0, 4.0]]",
-            "sum.py: ranks 0 and 1 failed, line 7: ValueError: could not convert string to float: "
+            "sum.py: ranks 0 and 1 failed, line 6: ValueError: could not convert string to float: "
             "'nonsense'",
         ]
     gone(lambda: marked(mark) - {os.getpid()}, 2)
