@@ -21,6 +21,9 @@ ECHO = re.compile(
 FRAMES = 6  # of a traceback, in a report
 WIDTH = 500  # characters of a message, in a report
 
+# "[enforce fail at .../device.cc:84] ifa != nullptr. ", "[.../pair.cc:525] "
+NATIVE = re.compile(r"^\[[^\]]*\.\w+:\d+\] *(\S+ [!=<>]=? \S+\. )?")
+
 SIGNALS = {
     "SIGKILL": "often the system ran out of memory",
     "SIGSEGV": "a crash in native code",
@@ -145,7 +148,8 @@ def frames(rank: Rank) -> list[str]:
 
 
 def first_line(message: str) -> str:
-    line = (message.strip().splitlines() or [""])[0]
+    """The first line of a message, without the place in a C++ file that it may begin with."""
+    line = NATIVE.sub("", (message.strip().splitlines() or [""])[0])
     return line if len(line) <= WIDTH else line[:WIDTH] + "…"
 
 
@@ -185,8 +189,9 @@ def limit_report(run: Run, stopped: set[int], timeout: float) -> tuple[int | Non
         lines.append(f"Not in a process group: {names(outside)}.")
     if done:
         lines.append(f"Came to the end of the script: {names(done)}.")
-    lines.append("All were stopped. If they were at work, give them a longer timeout=.")
-    lines.append("If they waited for each other, a rank left out a call that all must make.")
+    if not missing:
+        lines.append("All were stopped. If they were at work, give them a longer timeout=.")
+        lines.append("If they waited for each other, a rank left out a call that all must make.")
     text = "\n  ".join(line[0].upper() + line[1:] if i else line for i, line in enumerate(lines))
     return missing[0].rank if missing else None, f"{run.script}: {text}"
 

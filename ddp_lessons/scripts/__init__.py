@@ -37,8 +37,8 @@ def nearest(script: str) -> list[str]:
     """Up to three scripts, of this package or of the current folder, whose name is close."""
     names = {p.relative_to(HERE).as_posix(): p.name for p in sorted(HERE.glob("[0-9]*/*.py"))}
     names |= {p.name: p.name for p in sorted(Path().glob("*.py"))}
-    near = difflib.get_close_matches(script, names, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(script, names, n=3, cutoff=0.8)
     # A reader who mistypes the name often leaves out the folder too.
-    files = difflib.get_close_matches(Path(script).name, set(names.values()), n=3, cutoff=0.6)
+    files = difflib.get_close_matches(Path(script).name, set(names.values()), n=3, cutoff=0.7)
     near += sorted((n for n in names if names[n] in files), key=lambda n: files.index(names[n]))
     return list(dict.fromkeys(near))[:3]

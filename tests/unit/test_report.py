@@ -102,6 +102,11 @@ def test_a_known_exit_code_comes_before_an_unknown_one():
         ),
         (a_rank(0, raised("first\nsecond")), "rank 0 failed, line 7: ValueError: first"),
         (a_rank(0, raised("")), "rank 0 failed, line 7: ValueError"),
+        (
+            a_rank(0, raised("[enforce fail at /a/gloo/device.cc:84] ifa != nullptr. No utun99")),
+            "rank 0 failed, line 7: ValueError: No utun99",
+        ),
+        (a_rank(0, raised("[0] is not 1")), "rank 0 failed, line 7: ValueError: [0] is not 1"),
     ],
 )
 def test_the_first_line_says_what_happened(rank, said):
@@ -159,6 +164,7 @@ def test_at_the_limit_a_rank_that_ended_without_joining_is_the_one_that_was_miss
     assert lines[0] == (
         "some.py: rank 1 came to the end of the script, without joining the process group."
     )
+    assert lines[-1] == "  Waiting for the others to join the process group: rank 0."
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,9 @@ def test_a_mistyped_name_is_answered_with_the_nearest(wrong):
 def test_the_nearest_may_be_the_readers_own_file(tmp_path, monkeypatch):
     (tmp_path / "training.py").write_text("")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="Did you mean training.py"):
-        scripts.find("trainning.py")
+    for wrong in ("trainning.py", "triaining.py", "Training.py"):
+        with pytest.raises(FileNotFoundError, match=r"Did you mean training.py\?"):
+            scripts.find(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["zzzz", "", "00_start_here", "\0"])
