@@ -48,7 +48,9 @@ def check_surroundings(args: Any, env: Any) -> None:
     if not isinstance(env, Mapping | None):
         raise TypeError(f"env is a dict of environment variables, not {env!r}")
     for name, value in (env or {}).items():
-        if not isinstance(name, str) or not name or "=" in name or "\0" in f"{name}{value}":
+        if not isinstance(name, str) or not name or "=" in name or value is None:
+            raise ValueError(f"env has {name!r}: {value!r}, which no environment can hold")
+        if "\0" in f"{name}{value}":
             raise ValueError(f"env has {name!r}: {value!r}, which no environment can hold")
 
 

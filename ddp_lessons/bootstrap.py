@@ -87,7 +87,11 @@ class Events:
 
 
 def redirect(here: Path) -> None:
-    """Send file descriptors 1 and 2, and so also what C++ prints, to this rank's own files."""
+    """Send file descriptors 1 and 2, and so also what C++ prints, to this rank's own files. Take 0
+    away: a child that read the kernel's would wait for a terminal that never answers."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
     for fd, name in ((1, "stdout"), (2, "stderr")):
         file = os.open(here / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, fd)
@@ -108,7 +112,7 @@ def settle_libraries() -> None:
         import torch
         import torch.distributed as dist
 
-        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+        torch.set_num_threads(threads(os.environ.get("OMP_NUM_THREADS", "")))
         dist.set_debug_level_from_env()
         torch.default_generator.seed()
     if "numpy" in sys.modules:
@@ -117,20 +121,39 @@ def settle_libraries() -> None:
         numpy.random.seed()
 
 
+def threads(setting: str) -> int:
+    """How many threads a value of OMP_NUM_THREADS asks for: "4", or "4,2" for nested levels."""
+    first = setting.split(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) > 0 else 1
+
+
 def note_joining(events: Events) -> None:
     """Record when this rank calls init_process_group and when that returns."""
     import torch.distributed as dist
 
     inner = dist.init_process_group
+    home = address()
 
     def init_process_group(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
-        events.write("joining")
+        events.write("joining", elsewhere=elsewhere(args, kwargs, home))
         result = inner(*args, **kwargs)
         events.write("joined")
         return result
 
     init_process_group.__doc__ = inner.__doc__
     dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+
+
+def address() -> str:
+    return f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+
+
+def elsewhere(args: tuple, kwargs: dict, home: str) -> str | None:
+    """The address that a script meets at, if it is not the one that was prepared for this run."""
+    method = kwargs.get("init_method") or (args[1] if len(args) > 1 else None) or "env://"
+    where = f"tcp://{address()}" if str(method).startswith("env://") else str(method)
+    here = where.startswith("file:") or "store" in kwargs or where == f"tcp://{home}"
+    return None if here else where
 
 
 def run_script(path: str) -> tuple[int, dict]:
@@ -140,7 +163,7 @@ def run_script(path: str) -> tuple[int, dict]:
     module.__builtins__ = __builtins__
     sys.modules["__main__"] = module
     try:
-        code = compile(Path(path).read_bytes(), path, "exec")
+        code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
         exec(code, module.__dict__)
         end_as_python_does()
     except SystemExit as stop:
@@ -153,8 +176,8 @@ def run_script(path: str) -> tuple[int, dict]:
         return number & 0xFF, {"finished": False, "failure": describe(stop, "exit", str(stop.code))}
     except BaseException as error:  # noqa: BLE001  the report must see whatever ended the script
         traceback.print_exception(without_ours(error))
-        message = str(error)
-        return 1, {"finished": False, "failure": describe(error, type(error).__name__, message)}
+        failure = describe(error, type(error).__name__, said_by(error))
+        return 1, {"finished": False, "failure": failure}
     return 0, {"finished": True}
 
 
@@ -168,7 +191,7 @@ def end_as_python_does() -> None:
 def flush() -> None:
     """Send out what Python and C still hold back: os._exit drops it."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(ValueError, AttributeError):  # the script may have closed it
+        with contextlib.suppress(ValueError, AttributeError, OSError):  # the script may close it
             stream.flush()
     if os.name == "posix":
         ctypes.CDLL(None).fflush(None)
@@ -194,12 +217,21 @@ def describe(error: BaseException, kind: str, message: str) -> dict:
 
 
 def chain(error: BaseException) -> list[str]:
-    """The messages of the exceptions that led to this one, newest first."""
+    """The exceptions that led to this one, newest first, each as "Class: message"."""
     messages, seen = [], {id(error)}
     while (error := error.__cause__ or error.__context__) and id(error) not in seen:
         seen.add(id(error))
-        messages.append(str(error))
+        messages.append(f"{type(error).__name__}: {said_by(error)}")
     return messages
+
+
+def said_by(error: BaseException) -> str:
+    """The error's message as text that any file can hold, also if its __str__ is broken."""
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001  the reader's own code
+        message = f"(its message cannot be had: __str__ raised {type(broken).__name__})"
+    return message.encode("utf-8", "backslashreplace").decode()
 
 
 def is_readers(filename: str) -> bool:

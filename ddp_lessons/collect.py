@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,6 +54,7 @@ def read_rank(
         local_rank=started.get("local_rank", rank),
         started=started.get("time"),
         called=events.get("joining", {}).get("time"),
+        elsewhere=events.get("joining", {}).get("elsewhere"),
         joined=events.get("joined", {}).get("time"),
         ended=ended.get("time"),
     )
@@ -71,14 +72,25 @@ def read_failure(facts: Mapping, script: Path, name: str) -> Failure:
 def read_events(here: Path) -> dict[str, dict]:
     """A rank's milestones by name; a line that the rank was writing when it died is left out."""
     events = {}
-    for line in read_lines(here / EVENTS):
-        event = json.loads(line)
+    for event in read_json(here / EVENTS, "event"):
         events.setdefault(event["event"], event)
     return events
 
 
 def read_records(path: Path) -> tuple[Record, ...]:
-    return tuple(Record(**json.loads(line)) for line in read_lines(path))
+    return tuple(Record(**found) for found in read_json(path, *Record.__dataclass_fields__))
+
+
+def read_json(path: Path, *keys: str) -> Iterator[dict]:
+    """The objects in a file of JSON lines that have these keys. A script can write into the file by
+    mistake; that must not cost the reader the run."""
+    for line in read_lines(path):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and set(keys) <= found.keys():
+            yield found
 
 
 def read_lines(path: Path) -> list[str]:

@@ -20,7 +20,11 @@ _lock = threading.Lock()
 def session() -> Path:
     """This process's folder, made on first use. Folders of processes that are gone are removed."""
     with _lock:
-        return _session(os.getpid())
+        folder = _session(os.getpid())
+        if not folder.is_dir():  # somebody has tidied up the temporary folder
+            _session.cache_clear()
+            folder = _session(os.getpid())
+        return folder
 
 
 @cache

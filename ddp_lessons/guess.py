@@ -36,6 +36,15 @@ def compare(guess: Any, measured: Any) -> Comparison:
     return Comparison(guess, measured)
 
 
+def plain(value: Any) -> Any:
+    """Arrays, tensors and ranges as lists; a whole number too large for a float as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, range):
+        return list(value)
+    return str(value) if isinstance(value, int) and abs(value) > 1e300 else value
+
+
 def told(value: Any) -> str:
     """One line for a value; a long list of equal entries is counted, not written out."""
     if isinstance(value, list) and len(value) > 4 and all(item == value[0] for item in value):
@@ -45,6 +54,7 @@ def told(value: Any) -> str:
 
 def same(guess: Any, measured: Any) -> bool:
     """Whether the two say the same, as compare() means it."""
+    guess, measured = plain(guess), plain(measured)
     listed = isinstance(measured, list | tuple)
     if listed and not isinstance(guess, list | tuple):
         return len(measured) > 0 and all(same(guess, item) for item in measured)
@@ -54,7 +64,7 @@ def same(guess: Any, measured: Any) -> bool:
         )
     numbers = (int, float)
     if isinstance(guess, numbers) and isinstance(measured, numbers):
-        return math.isclose(guess, measured, rel_tol=5e-3, abs_tol=1e-9)
+        return guess == measured or math.isclose(guess, measured, rel_tol=5e-3, abs_tol=1e-9)
     if isinstance(guess, str) and isinstance(measured, str):
         return guess.strip().casefold() == measured.strip().casefold()
     return bool(guess == measured)

@@ -88,12 +88,12 @@ def launch(
             nccl=placement.nccl_built(),
             listed=own_cards,
         )
-    folder = folders.new_run()
-    environment = rank_environment(world_size, env)
-    # The caller's own choice of cards stands, unless the caller wants none.
-    keep = own_cards is not None and nnodes == 1 and device != "cpu"
-    visible = (None,) if keep else placed.visible
-    write_spec(folder, path, args)
+        folder = folders.new_run()
+        environment = rank_environment(world_size, env)
+        # The caller's own choice of cards stands, unless the caller wants none.
+        keep = own_cards is not None and nnodes == 1 and device != "cpu"
+        visible = (None,) if keep else placed.visible
+        write_spec(folder, path, args)
     interrupted = False
     with lifeline.held(folder) as cut, store() as port:
         job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)
@@ -133,7 +133,8 @@ def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | No
             if code != 0 or not end.get("finished"):
                 # The rank that failed first is not always the first to be seen: let others report.
                 failure, now = end.get("failure"), time.monotonic()
-                echo = failure and report.is_echo(failure["message"], *failure["chain"])
+                told = failure and f"{failure['kind']}: {failure['message']}"
+                echo = failure and report.is_echo(told, *failure["chain"])
                 grace = PATIENCE if echo else min(max(now - began, GRACE[0]), GRACE[1])
                 deadline = min(deadline, now + grace)
     return exitcodes
@@ -142,7 +143,8 @@ def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | No
 def rank_environment(world_size: int, extra: Mapping[str, str]) -> dict[str, str]:
     """This process's environment as it is now, and what ranks that share a machine need on top."""
     env = dict(os.environ)
-    env.setdefault("OMP_NUM_THREADS", str(max(1, cores() // world_size)))
+    if not env.get("OMP_NUM_THREADS"):
+        env["OMP_NUM_THREADS"] = str(max(1, cores() // world_size))
     # Threads that spin while they wait starve each other where cores are shared: a small network
     # trained 30 to 100 times slower beside one busy process.
     env.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -168,7 +170,8 @@ def write_spec(folder: Path, path: Path, args: Sequence[object]) -> None:
         "source": path.read_text(encoding="utf-8", errors="replace"),
         "args": [str(arg) for arg in args],
         "cwd": str(Path.cwd()),
-        "sys_path": [entry for entry in sys.path if entry],
+        # An empty entry means the current folder, wherever the rank may be.
+        "sys_path": [entry or str(Path.cwd()) for entry in sys.path if isinstance(entry, str)],
     }
     (folder / bootstrap.SPEC).write_text(json.dumps(spec), encoding="utf-8")
 

@@ -24,12 +24,29 @@ def hold(folder: Path) -> Callable[[], None]:
     os.mkfifo(folder / NAME, 0o600)
     # Read and write: opening for writing alone would block until a worker opens the other end.
     ends = [os.open(folder / NAME, os.O_RDWR)]
+    _held.append(ends)
 
     def cut() -> None:
         while ends:
             os.close(ends.pop())
+        if ends in _held:
+            _held.remove(ends)
 
     return cut
+
+
+_held: list[list[int]] = []
+
+
+def _let_go_of_all() -> None:
+    """In a child that this process forks: the workers hang on this process, not on its children."""
+    while _held:
+        for end in _held.pop():
+            os.close(end)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_of_all)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from ddp_lessons.run import Rank, Run
 # What a rank says whose peer has gone: an echo of somebody else's failure.
 ECHO = re.compile(
     r"closed by peer|reset by peer|broken pipe|connection refused|socket closed|"
-    r"recvvalue failed|failed to recv|remote process exited|wait timeout after",
+    r"recvvalue failed|failed to recv|remote process exited",
     re.IGNORECASE,
 )
 
@@ -23,6 +23,8 @@ WIDTH = 500  # characters of a message, in a report
 
 # "[enforce fail at .../device.cc:84] ifa != nullptr. ", "[.../pair.cc:525] "
 NATIVE = re.compile(r"^\[[^\]]*\.\w+:\d+\] *(\S+ [!=<>]=? \S+\. )?")
+
+TORCHS = ("RuntimeError", "DistError", "DistBackendError", "DistNetworkError", "DistStoreError")
 
 SIGNALS = {
     "SIGKILL": "often the system ran out of memory",
@@ -86,14 +88,13 @@ def succeeded(rank: Rank) -> bool:
 def lost_peer(rank: Rank) -> bool:
     """Whether all that a rank's exception says is that its peer or the store has gone."""
     failure = rank.failure
-    return (
-        failure is not None and failure.kind != "exit" and is_echo(failure.message, *failure.chain)
-    )
+    return failure is not None and is_echo(f"{failure.kind}: {failure.message}", *failure.chain)
 
 
-def is_echo(*messages: str) -> bool:
-    """Whether an exception, by its messages, is an echo of somebody else's failure."""
-    return any(ECHO.search(message) for message in messages)
+def is_echo(*told: str) -> bool:
+    """Whether an exception, as "Class: message" with what led to it, is an echo of somebody else's
+    failure. Python's own, ConnectionRefusedError say, come from the reader's own connections."""
+    return any(one.partition(":")[0] in TORCHS and ECHO.search(one) for one in told)
 
 
 def sentence(ranks: list[Rank], run: Run) -> str:
@@ -185,6 +186,10 @@ def limit_report(run: Run, stopped: set[int], timeout: float) -> tuple[int | Non
     lines.append(f"still running after the limit of {timeout:g} s: {running}.")
     if waiting:
         lines.append(f"Waiting for the others to join the process group: {names(waiting)}.")
+    for where in sorted({r.elsewhere for r in run if r.rank in waiting and r.elsewhere}):
+        lines.append(
+            f"They meet at {where}, where this launch serves nobody: leave the address to launch()."
+        )
     if outside:
         lines.append(f"Not in a process group: {names(outside)}.")
     if done:

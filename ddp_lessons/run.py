@@ -43,7 +43,7 @@ class Failure:
 
     `line` is the last line of the reader's own code in the traceback (None if unknown), `file`
     that file's name, `frames` the reader's own frames, outermost first, each as (file, line,
-    function, source line), `chain` the messages of the exceptions that led to this one, newest
+    function, source line), `chain` the exceptions that led to this one, as text, newest
     first.
     """
 
@@ -63,7 +63,8 @@ class Rank:
     stopped. `finished` is true only if the rank itself wrote that its script came to its end.
     `node` is the machine's number and `local_rank` the rank's number on it. `started`, `called`,
     `joined` and `ended` are monotonic seconds (None: it never happened); `called` and `joined` are
-    when init_process_group was entered and when it returned.
+    when init_process_group was entered and when it returned; `elsewhere` is the address given to
+    it, if that was not the one that launch() had prepared.
     """
 
     rank: int
@@ -80,6 +81,7 @@ class Rank:
     local_rank: int = 0
     started: float | None = None
     called: float | None = None
+    elsewhere: str | None = None
     joined: float | None = None
     ended: float | None = None
 
@@ -202,12 +204,18 @@ def short(value: Any, width: int = 60) -> str:
     elif isinstance(value, float):
         text = f"{value:.1f}" if value == int_or_none(value) else f"{value:.4g}"
     elif isinstance(value, list | tuple):
-        text = "[" + ", ".join(short(item, width) for item in value) + "]"
+        # No more of a long list is written out than can be shown.
+        text = "[" + ", ".join(short(item, width) for item in value[:width]) + "]"
     elif isinstance(value, dict):
         text = "{" + ", ".join(f"{k}: {short(v, width)}" for k, v in value.items()) + "}"
     else:
-        text = str(value).replace("\n", " ")
+        text = printable(str(value).replace("\n", " "))
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """The text with control characters and the like spelt out: none may draw a table of its own."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def int_or_none(value: float) -> int | None:
@@ -222,14 +230,18 @@ def columns(run: Run) -> list[tuple[str, list[str]]]:
         name: max(sum(name in r.values for r in rank.records) for rank in run.ranks)
         for name in names
     }
-    heads = {name: name if most[name] == 1 else f"{name} (last of {most[name]})" for name in names}
-    cells = {
-        (rank.rank, name): short(value)  # the last one stays
+    heads = {name: "" if most[name] == 1 else f" (last of {most[name]})" for name in names}
+    last = {
+        (rank.rank, name): value
         for rank in run.ranks
         for record in rank.records
         for name, value in record.values.items()
     }
-    return [(heads[name], [cells.get((r.rank, name), "") for r in run.ranks]) for name in names]
+    told = {key: short(value) for key, value in last.items()}
+    return [
+        (printable(name) + heads[name], [told.get((r.rank, name), "") for r in run.ranks])
+        for name in names
+    ]
 
 
 def left_out(lines: int, size: int) -> str:
@@ -239,7 +251,7 @@ def left_out(lines: int, size: int) -> str:
 
 def lines_in(line: str) -> int:
     """How many lines of the whole text this line of a carried one stands for."""
-    marker = re.match(r"… ([\d,]+) lines left out, ", line)
+    marker = re.match(r"… (\d[\d,]*) lines left out, ", line)
     return int(marker[1].replace(",", "")) if marker else 1
 
 

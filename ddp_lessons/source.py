@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ddp_lessons import scripts
+from ddp_lessons.run import say
 
 AROUND = 2  # lines of context about a lit line
 SMALL = 2  # lines that are not worth a fold
@@ -48,11 +49,11 @@ def show(
     light: text, or several; the lines that contain it are lit and the rest is folded away.
     Raises FileNotFoundError for an unknown script and ValueError if no line contains `light`.
     """
-    path = scripts.find(script)
+    path = found(script)
     lines = tuple(path.read_text(encoding="utf-8").splitlines())
     everything = tuple(range(1, len(lines) + 1))
     if since is not None:
-        old = scripts.find(since)
+        old = found(since)
         lit = changed(old.read_text(encoding="utf-8").splitlines(), lines)
         caption = f"{path.name}: {len(lit)} of {len(lines)} lines differ from {old.name}"
         return Source(path.name, lines, lit, everything, caption)
@@ -61,13 +62,20 @@ def show(
         return Source(path.name, lines, frozenset(), everything, path.name)
     missing = [text for text in wanted if not any(text in line for line in lines)]
     if missing:
-        raise ValueError(f"no line of {path.name} contains {missing[0]!r}")
+        raise say(ValueError(f"no line of {path.name} contains {missing[0]!r}"))
     lit = frozenset(n for n in everything if any(text in lines[n - 1] for text in wanted))
     shown = excerpt(lit, len(lines))
     numbers = ", ".join(str(n) for n in sorted(lit))
     return Source(
         path.name, lines, lit, shown, f"{path.name}, line{'' if len(lit) == 1 else 's'} {numbers}"
     )
+
+
+def found(script: str | Path) -> Path:
+    try:
+        return scripts.find(script)
+    except (OSError, TypeError) as error:
+        raise say(error) from None
 
 
 def excerpt(lit: Collection[int], count: int) -> tuple[int, ...]:

@@ -6,10 +6,13 @@ import of torch. Where a platform has none (Windows) the same code runs on spawn
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -26,6 +29,8 @@ from ddp_lessons.run import say
 TORCH = ["torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo"]
 PRELOAD = [server.__name__, *TORCH, "ddp_lessons.engines.frozen"]
 
+LONGEST_TMPDIR = 60  # characters: a socket's path has at most 103 on macOS, 107 on Linux
+
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _lock = threading.Lock()
 
@@ -37,6 +42,7 @@ def prepare() -> None:
     from multiprocessing import forkserver, resource_tracker
 
     with _lock, _server_environment():
+        _shorten_socket_path()
         forkserver.set_forkserver_preload(PRELOAD)
         resource_tracker.ensure_running()  # it unblocks SIGINT when it starts
         with _sigint_blocked():
@@ -52,6 +58,14 @@ def _sigint_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _shorten_socket_path() -> None:
+    """Where TMPDIR is too long for the name of a socket in it, let multiprocessing use /tmp."""
+    config = multiprocessing.process.current_process()._config
+    if len(tempfile.gettempdir()) > LONGEST_TMPDIR and config.get("tempdir") is None:
+        config["tempdir"] = folder = tempfile.mkdtemp(prefix="pymp-", dir="/tmp")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 @contextmanager

@@ -54,6 +54,7 @@ def arguments(job: Job) -> list[str]:
         f"--rdzv-endpoint=127.0.0.1:{job.port}",
         "--rdzv-conf=is_host=false",
         "--local-addr=127.0.0.1",
+        f"--log-dir={job.folder / 'torchrun'}",  # it makes a folder, and would leave it in TMPDIR
     ]
 
 

@@ -48,7 +48,7 @@ MAY_IMPORT = {
     # what a notebook sees
     "course": {"scripts"},
     "machine": {"course", "launcher", "placement", "run"},
-    "source": {"scripts"},
+    "source": {"run", "scripts"},
     "guess": {"run"},
     "magic": {"folders", "launcher", "run"},
     "views": set(),

@@ -42,7 +42,9 @@ def dead(number: int, exitcode: int | None, **facts) -> Rank:
 
 
 def test_an_exception_comes_before_the_echoes_that_were_earlier():
-    rank, lines = blamed(a_rank(0, raised(ECHO), ended=1.0), a_rank(1, raised("bad"), ended=2.0))
+    rank, lines = blamed(
+        a_rank(0, raised(ECHO, kind="RuntimeError"), ended=1.0), a_rank(1, raised("bad"), ended=2.0)
+    )
     assert rank == 1
     assert lines == [
         "some.py: rank 1 failed first, line 7: ValueError: bad",
@@ -61,7 +63,7 @@ def test_ranks_that_failed_alike_are_named_together_in_any_order_of_time():
     for times in ((1.0, 2.0, 3.0), (3.0, 2.0, 1.0)):
         rank, lines = blamed(
             a_rank(0, raised("no 0"), ended=times[0]),
-            a_rank(1, raised(ECHO), ended=times[1]),
+            a_rank(1, raised(ECHO, kind="RuntimeError"), ended=times[1]),
             a_rank(2, raised("no 2"), ended=times[2]),
         )
         assert rank == 0
@@ -70,7 +72,7 @@ def test_ranks_that_failed_alike_are_named_together_in_any_order_of_time():
 
 
 def test_an_exception_about_a_lost_peer_is_known_by_what_led_to_it():
-    wrapped = raised("weights", kind="KeyError", chain=(ECHO,))
+    wrapped = raised("weights", kind="KeyError", chain=(f"RuntimeError: {ECHO}",))
     rank, lines = blamed(a_rank(0, wrapped), dead(1, -9))
     assert rank == 1
     assert lines[0] == (
@@ -123,7 +125,7 @@ def test_of_a_deep_recursion_and_of_an_endless_message_only_the_ends_are_told():
 
 
 def test_a_rank_that_came_to_its_end_is_blamed_only_if_another_needed_it():
-    rank, lines = blamed(a_rank(0, raised(ECHO)), a_rank(1), a_rank(2))
+    rank, lines = blamed(a_rank(0, raised(ECHO, kind="RuntimeError")), a_rank(1), a_rank(2))
     assert rank == 1
     assert lines[0] == (
         "some.py: ranks 1 and 2 came to the end of the script while other ranks still needed them."
@@ -131,7 +133,7 @@ def test_a_rank_that_came_to_its_end_is_blamed_only_if_another_needed_it():
 
 
 def test_no_rank_is_blamed_for_a_lost_peer_while_the_lost_one_was_running():
-    rank, lines = blamed(a_rank(0, raised(ECHO)), running(1), stopped=[1])
+    rank, lines = blamed(a_rank(0, raised(ECHO, kind="RuntimeError")), running(1), stopped=[1])
     assert rank is None
     assert lines[0] == "some.py: rank 0 lost its connection to another rank, line 7."
     assert "gloo" not in "\n".join(lines) and "127.0.0.1" not in "\n".join(lines)
@@ -178,3 +180,16 @@ def test_at_the_limit_a_rank_that_ended_without_joining_is_the_one_that_was_miss
 )
 def test_ranks_are_listed_as_one_would_say_them(ranks, text):
     assert names(ranks) == text
+
+
+def test_a_refused_connection_of_the_readers_own_is_no_lost_peer():
+    own = raised("[Errno 111] Connection refused", kind="ConnectionRefusedError")
+    rank, lines = blamed(a_rank(0, own), running(1), stopped=[1])
+    assert rank == 0
+    assert "ConnectionRefusedError: [Errno 111] Connection refused" in lines[0]
+
+
+def test_at_the_limit_an_address_that_nobody_serves_is_named():
+    ranks = [running(n, joined=None, elsewhere="tcp://localhost:12355") for n in (0, 1)]
+    _, lines = blamed(*ranks, stopped=[0, 1])
+    assert any("tcp://localhost:12355" in line for line in lines)
