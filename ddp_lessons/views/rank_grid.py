@@ -84,7 +84,7 @@ def _cell(axes: object, x: float, y: float, rank: object, small: bool) -> None:
         y + 0.68,
         f"LOCAL_RANK {rank.local_rank}",
         color=INK,
-        fontsize=9.5,
+        fontsize=9,
         ha="center",
         va="center",
     )

@@ -150,7 +150,7 @@ show("03_rank_and_world_size/stuck.py")
 launch("03_rank_and_world_size/stuck.py", world_size=2, timeout=4, device="cpu")
 
 # %% [markdown]
-# Name the ranks, the lines where they wait, and the cause. Then unfold.
+# The report says which ranks were still running. Find in the script the line where each of them waits, and the cause. Then unfold.
 #
 # <details><summary>Ranks, lines and cause</summary>
 #
