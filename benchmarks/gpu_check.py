@@ -98,9 +98,11 @@ def half(name: str, ranks: int, device: str, demo: Demo, timeout: float, logs: P
         "timeout": timeout,
         "env": demo.env,
     }
+    # A script about the choice of cards makes that choice itself, and touches none.
+    asked = "auto" if "CUDA_VISIBLE_DEVICES" in demo.env else device
     try:
         path = scripts.HERE / name
-        run, report = launch(path, ranks, args=demo.args, device=device, **options), ""
+        run, report = launch(path, ranks, args=demo.args, device=asked, **options), ""
     except WorkerError as error:
         run, report = error.run, str(error)
     except Exception as error:  # noqa: BLE001  one script that cannot start must not end the check

@@ -366,3 +366,14 @@ def test_torch_and_numpy_are_enough_for_the_check_and_for_its_ranks(tmp_path: Pa
     assert lines["00_start_here/add.py"] == ["2", "-", "yes", "-", "-"]
     assert "skipped: no sklearn here" in done.stdout
     assert (tmp_path / "logs" / "report.txt").is_file()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if demo.env or demo.fails else pytest.mark.slow)
+        for name, demo in ((name, course.demo(name)) for name in course.names())
+    ],
+)
+def test_on_a_machine_without_gpus_no_script_of_the_course_is_wrong(name: str, tmp_path: Path):
+    assert gpu_check.check(name, 0, tmp_path).wrong == ()
