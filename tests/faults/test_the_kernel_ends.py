@@ -100,25 +100,15 @@ def test_a_program_that_ends_while_a_thread_launches_does_not_wait_for_the_ranks
     gone(lambda: in_groups(pids), SOON)
 
 
-def test_no_agent_survives_a_kernel_kill_in_the_first_moments_of_torchrun(script, tmp_path):
+@pytest.mark.parametrize("role", ["agent", pytest.param("rank", marks=pytest.mark.slow)])
+def test_nothing_survives_a_kernel_kill_while_torchrun_is_starting(role, script, tmp_path):
     folder = tmp_path / "there"
     with kernel() as started:
         started.begin(code(script, folder, ()) + "start('torchrun')")
-        until(lambda: acting_as(started, "agent"))
+        until(lambda: acting_as(started, role))
         os.kill(started.pid, signal.SIGKILL)
         gone(lambda: marked(started.mark), SOON)
         assert not list(folder.iterdir())  # it was early enough to be a test
-
-
-@pytest.mark.slow
-def test_no_rank_survives_a_kernel_kill_while_torchrun_is_starting_it(script, tmp_path):
-    folder = tmp_path / "there"
-    with kernel() as started:
-        started.begin(code(script, folder, ()) + "start('torchrun')")
-        until(lambda: acting_as(started, "rank"))
-        os.kill(started.pid, signal.SIGKILL)
-        gone(lambda: marked(started.mark), SOON)
-        assert not list(folder.iterdir())
 
 
 def acting_as(started: Kernel, role: str) -> list[int]:
