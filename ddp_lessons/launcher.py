@@ -23,16 +23,11 @@ from ddp_lessons import (
     placement,
     report,
     scripts,
+    watch,
 )
-from ddp_lessons.engines import Job, Workers
+from ddp_lessons.engines import Job
 from ddp_lessons.run import Run, WorkerError, last_printed, say
 from ddp_lessons.worker import RECORDS
-
-# Seconds that the other ranks get to report after the first failure: as many as it took to come to
-# that, between these two. On a busy machine the same failure of all ranks is more spread out.
-GRACE = 0.5, 2.0
-LONGEST_WAIT = 3600.0  # seconds that one wait may take: the operating system refuses far more
-PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
 
 
 def launch(
@@ -100,7 +95,7 @@ def launch(
         workers = engines.workers(engine, job)
         try:
             workers.start()
-            exitcodes = watch(workers, began + timeout, folder)
+            exitcodes = watch.watch(workers, began + timeout, folder)
         except KeyboardInterrupt:
             interrupted, exitcodes = True, {}
         finally:
@@ -116,28 +111,6 @@ def launch(
         guilty, text = report.explain(run, stopped, timeout)
         raise WorkerError(text, run, guilty)
     return run
-
-
-def watch(workers: Workers, deadline: float, folder: Path) -> dict[int, int | None]:
-    """Wait until all ranks have ended, or until shortly after one has failed, or for the limit."""
-    exitcodes: dict[int, int | None] = {}
-    began = time.monotonic()
-    while workers.running():
-        seconds = deadline - time.monotonic()
-        if seconds <= 0:
-            break
-        ended = workers.wait(min(seconds, LONGEST_WAIT))
-        exitcodes.update(ended)
-        for rank, code in ended.items():
-            end = collect.read_end(folder, rank)
-            if code != 0 or not end.get("finished"):
-                # The rank that failed first is not always the first to be seen: let others report.
-                failure, now = end.get("failure"), time.monotonic()
-                told = failure and f"{failure['kind']}: {failure['message']}"
-                echo = failure and report.is_echo(told, *failure["chain"])
-                grace = PATIENCE if echo else min(max(now - began, GRACE[0]), GRACE[1])
-                deadline = min(deadline, now + grace)
-    return exitcodes
 
 
 def rank_environment(world_size: int, extra: Mapping[str, str]) -> dict[str, str]:

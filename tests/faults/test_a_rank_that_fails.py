@@ -10,7 +10,7 @@ import time
 import pytest
 from processes import in_groups
 
-from ddp_lessons import WorkerError, launch, launcher
+from ddp_lessons import WorkerError, launch, watch
 
 LIMIT = 120
 AT_ONCE = 30  # seconds, on a busy machine too
@@ -115,7 +115,7 @@ def test_a_victim_that_raises_an_error_of_its_own_about_it_stays_a_victim(script
 
 
 def test_a_lost_peer_is_said_to_be_one_when_no_rank_tells_why(script, monkeypatch):
-    monkeypatch.setattr(launcher, "PATIENCE", 1.0)
+    monkeypatch.setattr(watch, "PATIENCE", 1.0)
     text = ECHO_FIRST.replace("time.sleep(2)", "time.sleep(300)")
     error = failure(script(text), 2)
     assert error.rank is None

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "scripts": set(),
     "collect": {"bootstrap", "placement", "run"},
     "report": {"run"},
+    "watch": {"collect", "engines", "report"},
     "engines": set(),
     "engines.server": {"lifeline"},
     "engines.frozen": set(),
@@ -43,7 +44,7 @@ MAY_IMPORT = {
             "placement",
             "report",
         ),
-        *("run", "scripts", "worker"),
+        *("run", "scripts", "watch", "worker"),
     },
     # what a notebook sees
     "course": {"scripts"},

@@ -1,0 +1,53 @@
+"""Wait for the ranks of a run, and decide when there is nothing more to wait for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ddp_lessons import collect, report
+from ddp_lessons.engines import Workers
+
+# Seconds that the other ranks get to report after the first failure: as many as it took to come to
+# that, between these two. On a busy machine the same failure of all ranks is more spread out.
+GRACE = 0.5, 2.0
+PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
+LOOK = 0.2  # seconds between two looks at what the ranks have written so far
+
+# What looks at a run while it goes on. It returns how many more seconds the run may take because of
+# what it saw, or None.
+Look = Callable[[], float | None]
+
+
+def watch(
+    workers: Workers, deadline: float, folder: Path, looks: Sequence[Look] = ()
+) -> dict[int, int | None]:
+    """Wait until all ranks have ended, or until shortly after one has failed, or for the limit, or
+    for as long as the looks allow. `deadline` is in monotonic seconds."""
+    exitcodes: dict[int, int | None] = {}
+    began = time.monotonic()
+    while workers.running():
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            break
+        ended = workers.wait(min(seconds, LOOK))
+        exitcodes.update(ended)
+        allowed = [after_end(folder, rank, code, began) for rank, code in ended.items()]
+        allowed += [look() for look in looks]
+        now = time.monotonic()
+        deadline = min([deadline, *(now + more for more in allowed if more is not None)])
+    return exitcodes
+
+
+def after_end(folder: Path, rank: int, code: int | None, began: float) -> float | None:
+    """How many seconds the others get once this rank has ended; None if it ended well."""
+    end = collect.read_end(folder, rank)
+    if code == 0 and end.get("finished"):
+        return None
+    # The rank that failed first is not always the first to be seen: let others report.
+    failure = end.get("failure")
+    told = failure and f"{failure['kind']}: {failure['message']}"
+    if failure and report.is_echo(told, *failure["chain"]):
+        return PATIENCE
+    return min(max(time.monotonic() - began, GRACE[0]), GRACE[1])
