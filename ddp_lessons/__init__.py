@@ -42,16 +42,18 @@ def __dir__() -> list[str]:
 
 
 def _settle_into_notebook() -> None:
-    """In IPython: the magic and the rich views. In a kernel: the warm server, too."""
+    """In IPython: the magic and the rich views. In a kernel: the warm server, the live view."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         return
     from ddp_lessons import magic, views
 
     if hasattr(shell, "kernel"):
+        from ddp_lessons import page
         from ddp_lessons.engines import forkserver
 
         forkserver.prepare()
+        page.register(shell)
     magic.register(shell)
     views.register(shell)
 

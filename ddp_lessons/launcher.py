@@ -20,6 +20,7 @@ from ddp_lessons import (
     engines,
     folders,
     lifeline,
+    live,
     placement,
     report,
     scripts,
@@ -89,20 +90,24 @@ def launch(
         keep = own_cards is not None and nnodes == 1 and device != "cpu"
         visible = (None,) if keep else placed.visible
         write_spec(folder, path, args)
+    name = "cell" if folders.is_cell(path) else path.name
     interrupted = False
-    with lifeline.held(folder) as cut, store() as port:
+    with (
+        lifeline.held(folder) as cut,
+        store() as port,
+        live.shown(folder, name, world_size, timeout) as looks,
+    ):
         job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)
         workers = engines.workers(engine, job)
         try:
             workers.start()
-            exitcodes = watch.watch(workers, began + timeout, folder)
+            exitcodes = watch.watch(workers, began + timeout, folder, looks)
         except KeyboardInterrupt:
             interrupted, exitcodes = True, {}
         finally:
             stopped = workers.running()
             cut()
             workers.stop()
-    name = "cell" if folders.is_cell(path) else path.name
     run = collect.collect(name, path, folder, placed, exitcodes, seconds=time.monotonic() - began)
     if interrupted:
         note = f"{len(stopped)} rank{'' if len(stopped) == 1 else 's'} stopped"
