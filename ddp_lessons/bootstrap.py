@@ -11,11 +11,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import importlib
 import json
 import multiprocessing
 import os
 import runpy
+import signal
 import sys
 import threading
 import time
@@ -23,10 +25,11 @@ import traceback
 import types
 from pathlib import Path
 
-from ddp_lessons import lifeline
+from ddp_lessons import joining, ledger, lifeline, places
 from ddp_lessons.worker import RECORDS
 
-SPEC, EVENTS = "spec.json", "events.jsonl"
+SPEC, EVENTS, STACK = "spec.json", "events.jsonl", "stack"
+ASK = getattr(signal, "SIGUSR2", None)  # this signal makes a rank write its stack
 LINGER = 5.0  # seconds that a failed rank stays, under torchrun, for others to say why they fail
 
 
@@ -60,7 +63,9 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
     sys.path[:] = [str(Path(spec["script"]).parent), *spec["sys_path"]]
     sys.argv = [spec["script"], *spec["args"]]
     settle_libraries()
-    note_joining(events)
+    joining.note(events.write)
+    ledger.start(here)
+    tell_stack_when_asked(here)
     code, end = run_script(spec["script"])
     flush()
     if os.getpid() == events.pid:  # a child that the script forked may come this way too
@@ -127,33 +132,11 @@ def threads(setting: str) -> int:
     return int(first) if first.isdigit() and int(first) > 0 else 1
 
 
-def note_joining(events: Events) -> None:
-    """Record when this rank calls init_process_group and when that returns."""
-    import torch.distributed as dist
-
-    inner = dist.init_process_group
-    home = address()
-
-    def init_process_group(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
-        events.write("joining", elsewhere=elsewhere(args, kwargs, home))
-        result = inner(*args, **kwargs)
-        events.write("joined")
-        return result
-
-    init_process_group.__doc__ = inner.__doc__
-    dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
-
-
-def address() -> str:
-    return f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-
-
-def elsewhere(args: tuple, kwargs: dict, home: str) -> str | None:
-    """The address that a script meets at, if it is not the one that was prepared for this run."""
-    method = kwargs.get("init_method") or (args[1] if len(args) > 1 else None) or "env://"
-    where = f"tcp://{address()}" if str(method).startswith("env://") else str(method)
-    here = where.startswith("file:") or "store" in kwargs or where == f"tcp://{home}"
-    return None if here else where
+def tell_stack_when_asked(here: Path) -> None:
+    """Let a signal make this rank write its Python stack, also while it waits in native code."""
+    if ASK is not None:
+        file = open(here / STACK, "w", encoding="utf-8")  # noqa: SIM115  open to the end
+        faulthandler.register(ASK, file, all_threads=True, chain=False)
 
 
 def run_script(path: str) -> tuple[int, dict]:
@@ -198,11 +181,17 @@ def flush() -> None:
 
 
 def without_ours(error: BaseException) -> BaseException:
-    """The error with this module's own frames cut from the top of its traceback."""
-    tb = error.__traceback__
-    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
+    """The error with our own frames taken out of its traceback: this module's at its top, and
+    those of the wrappers around torch.distributed's functions."""
+    ours = {__file__, joining.__file__, ledger.__file__}
+    kept, tb = [], error.__traceback__
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename not in ours:
+            kept.append(tb)
         tb = tb.tb_next
-    return error.with_traceback(tb)
+    for one, following in zip(kept, [*kept[1:], None], strict=True):
+        one.tb_next = following
+    return error.with_traceback(kept[0] if kept else None)
 
 
 def describe(error: BaseException, kind: str, message: str) -> dict:
@@ -212,7 +201,7 @@ def describe(error: BaseException, kind: str, message: str) -> dict:
     else:
         stack = traceback.extract_tb(error.__traceback__)
         frames = [(f.filename, f.lineno or 0, f.name, f.line or "") for f in stack]
-    own = [frame for frame in frames if is_readers(frame[0])]
+    own = [frame for frame in frames if places.is_readers(frame[0])]
     return {"kind": kind, "message": message, "frames": own, "chain": chain(error)}
 
 
@@ -232,21 +221,6 @@ def said_by(error: BaseException) -> str:
     except Exception as broken:  # noqa: BLE001  the reader's own code
         message = f"(its message cannot be had: __str__ raised {type(broken).__name__})"
     return message.encode("utf-8", "backslashreplace").decode()
-
-
-def is_readers(filename: str) -> bool:
-    """Whether a file is the reader's own: not the standard library, not an installed package.
-
-    The course's scripts count as the reader's own, the rest of this package does not.
-    """
-    if filename.startswith("<"):
-        return False
-    path = Path(filename).resolve()
-    package = Path(__file__).resolve().parent
-    if package in path.parents:
-        return package / "scripts" in path.parents
-    library = Path(os.__file__).resolve().parent
-    return library not in path.parents and "site-packages" not in path.parts
 
 
 def agent(folder: str, argv: list[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from ddp_lessons import calls
 from ddp_lessons.bootstrap import EVENTS, SPEC, rank_folder
 from ddp_lessons.placement import Placement
 from ddp_lessons.run import Failure, Rank, Record, Run, left_out
@@ -57,6 +58,7 @@ def read_rank(
         elsewhere=events.get("joining", {}).get("elsewhere"),
         joined=events.get("joined", {}).get("time"),
         ended=ended.get("time"),
+        calls=calls.read(rank, here, script, name),
     )
 
 

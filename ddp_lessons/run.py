@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,73 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Call:
+    """One communication call that a rank's script made: dist.all_reduce(x), say.
+
+    `group` are the global ranks of its process group, and `index` says how many such calls the rank
+    had made in that group before (for send and recv: with that peer and tag). `root` is the global
+    rank of src or dst in a collective, `peer` the other side of a send or recv (None: a recv from
+    any rank that has not returned). `shape`, `dtype` and `bytes` are those of the tensor that was
+    passed in, of the output in scatter, recv and reduce_scatter. `file` and `line` are the
+    reader's. Times are monotonic seconds, None for what has not happened: `called`, `returned`,
+    and for a Work that was waited for `waited` and `done`. On NCCL `returned` means enqueued.
+    """
+
+    rank: int
+    seq: int
+    op: str
+    group: tuple[int, ...]
+    index: int
+    file: str
+    line: int
+    called: float
+    returned: float | None = None
+    root: int | None = None
+    peer: int | None = None
+    tag: int = 0
+    reduce_op: str | None = None
+    shape: tuple[int, ...] = ()
+    dtype: str | None = None
+    bytes: int = 0
+    detail: str = ""
+    group_name: str = ""
+    raised: bool = False
+    asynchronous: bool = False
+    batched: bool = False
+    waited: float | None = None
+    done: float | None = None
+    wait_file: str | None = None
+    wait_line: int | None = None
+
+    @property
+    def end(self) -> float | None:
+        """When the rank was free again: done for a Work that was waited for, else returned."""
+        return self.done if self.waited else self.returned
+
+    def __repr__(self) -> str:
+        return f"Call(rank {self.rank}, line {self.line}, {self.told})"
+
+    @property
+    def told(self) -> str:
+        """What was called with what, as text: "all_reduce SUM of float32 [4]"."""
+        parts = [self.op]
+        if self.reduce_op:
+            parts.append(self.reduce_op)
+        if self.dtype:
+            parts.append(f"of {self.dtype} {list(self.shape)}")
+        if self.root is not None:
+            to = "to" if self.op in ("reduce", "gather", "gather_object") else "from"
+            parts.append(f"{to} rank {self.root}")
+        if "send" in self.op:
+            parts.append(f"to rank {self.peer}")
+        if "recv" in self.op:
+            parts.append("from any rank" if self.peer is None else f"from rank {self.peer}")
+        if self.tag:
+            parts.append(f"with tag {self.tag}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
 class Failure:
     """How a rank's script ended when it did not reach its last line.
 
@@ -64,7 +131,9 @@ class Rank:
     `node` is the machine's number and `local_rank` the rank's number on it. `started`, `called`,
     `joined` and `ended` are monotonic seconds (None: it never happened); `called` and `joined` are
     when init_process_group was entered and when it returned; `elsewhere` is the address given to
-    it, if that was not the one that launch() had prepared.
+    it, if that was not the one that launch() had prepared. `calls` are the communication calls
+    of its script; `stack` is where the rank stood at the time limit, as (file, line, function,
+    source line), outermost first, the reader's own frames and torch's.
     """
 
     rank: int
@@ -84,6 +153,8 @@ class Rank:
     elsewhere: str | None = None
     joined: float | None = None
     ended: float | None = None
+    calls: Sequence[Call] = ()
+    stack: tuple[tuple[str, int, str, str], ...] = ()
 
     def __repr__(self) -> str:
         end = "ok" if self.finished and self.exitcode == 0 else "failed"
@@ -119,6 +190,11 @@ class Run:
     def records(self) -> tuple[Record, ...]:
         """Every record of every rank, by rank, then in the order in which that rank made them."""
         return tuple(record for rank in self.ranks for record in rank.records)
+
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """Every communication call of every rank, by rank, then in the order of the calls."""
+        return tuple(call for rank in self.ranks for call in rank.calls)
 
     @property
     def joined(self) -> list[float | None]:

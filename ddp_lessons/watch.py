@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ddp_lessons import collect, report
+from ddp_lessons import bootstrap, calls, collect, report
+from ddp_lessons.agreement import Book
 from ddp_lessons.engines import Workers
 
 # Seconds that the other ranks get to report after the first failure: as many as it took to come to
 # that, between these two. On a busy machine the same failure of all ranks is more spread out.
 GRACE = 0.5, 2.0
 PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
+SETTLE = 1.0  # after a disagreement: the values that torch makes of it are worth seeing
 LOOK = 0.2  # seconds between two looks at what the ranks have written so far
 
 # What looks at a run while it goes on. It returns how many more seconds the run may take because of
@@ -51,3 +53,24 @@ def after_end(folder: Path, rank: int, code: int | None, began: float) -> float 
     if failure and report.is_echo(told, *failure["chain"]):
         return PATIENCE
     return min(max(time.monotonic() - began, GRACE[0]), GRACE[1])
+
+
+def disagreement(folder: Path, world_size: int) -> Look:
+    """A look at the ledgers: once two calls that meet do not fit together, the run may take a
+    moment more. What torch makes of it can be a wait for ever."""
+    attempt, tails, book = -1, [], Book()
+
+    def look() -> float | None:
+        nonlocal attempt, tails, book
+        newest = collect.last_attempt(folder)
+        if newest != attempt:
+            attempt, book = newest, Book()
+            tails = [
+                calls.Tail(rank, bootstrap.rank_folder(folder, attempt, rank))
+                for rank in range(world_size)
+            ]
+        for tail in tails:
+            book.take(tail.next())
+        return SETTLE if book.disagreements() else None
+
+    return look

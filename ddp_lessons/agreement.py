@@ -1,0 +1,191 @@
+"""Do the ranks' calls fit together? Pairs them as torch does and compares what has to agree.
+
+Within a group, the first call of one rank meets the first call of every other, and so on, whatever
+their lines are. A send meets the recv of its receiver: by sender, receiver and tag, in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ddp_lessons import ledger
+from ddp_lessons.calls import OPS, Calls
+from ddp_lessons.operations import (
+    DETAIL,
+    DTYPE,
+    EXCHANGES,
+    OPERATIONS,
+    REDUCE_OP,
+    ROOT,
+    SHAPE,
+    read_parts,
+)
+from ddp_lessons.run import Call
+
+SEND, RECV = "send", "recv"
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """The calls that meet each other: at most one of each member, in rank order; `missing` are the
+    members that have not made theirs. `differs` is what does not agree, "" if all that came does.
+    """
+
+    calls: tuple[Call, ...]
+    missing: tuple[int, ...] = ()
+    differs: str = ""
+
+    @property
+    def last(self) -> float:
+        """When the last of these calls was made, in monotonic seconds."""
+        return max(call.called for call in self.calls)
+
+
+@dataclass
+class _Met:
+    """What is known of one meeting: by rank, what has to agree and the record."""
+
+    members: tuple[int, ...]
+    came: dict[int, tuple[tuple, tuple]] = field(default_factory=dict)
+
+
+class Book:
+    """Takes the records of all ranks, in each rank's own order, and knows what disagrees so far and
+    what is open. Meetings in which all agree are forgotten."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple, _Met] = {}
+        self._made: dict[tuple, int] = {}  # by stream and rank: how many calls
+        self._disagree: list[_Met] = []
+        self._anybody: set[tuple] = set()  # receivers that took from anybody, by group
+        self._calls: dict[int, Calls] = {}
+        self._groups: dict[str, tuple] = {}
+
+    def take(self, calls: Calls) -> None:
+        """The next records of a rank."""
+        rank = calls.rank
+        self._calls[rank] = calls
+        for fields in calls.fields():
+            stream, members, agreed = self._sort(rank, fields, calls)
+            self._made[stream, rank] = fields[10] + 1
+            met = self._open.setdefault((stream, fields[10]), _Met(members))
+            met.came[rank] = agreed, fields
+            if len(met.came) == len(members):
+                del self._open[stream, fields[10]]
+                if differing(met.came):
+                    self._disagree.append(met)
+
+    def _sort(self, rank: int, fields: tuple, calls: Calls) -> tuple[tuple, tuple, tuple]:
+        """The stream in which a record is matched, who takes part, and what has to agree."""
+        group = calls.text(fields[11])
+        ranks = self._groups.get(group)
+        if ranks is None:
+            ranks = self._groups[group] = tuple(json.loads(group or '["", []]')[1])
+        operation = OPERATIONS[OPS[fields[15]]]
+        if operation.side is None:
+            return (group,), ranks, agreed(operation, fields, calls)
+        if fields[19] & ledger.ANYBODY:
+            self._anybody.add((group, rank))
+        peer = fields[8]
+        pair = (rank, peer) if operation.side == SEND else (peer, rank)
+        objects = "object" in operation.name
+        facts = ("objects", fields[21]) if objects else ("tensor", fields[4], fields[17])
+        return (group, *pair, fields[9]), pair, facts
+
+    def disagreements(self) -> list[Meeting]:
+        """The meetings whose calls differ in what has to agree, in the order of time."""
+        found = [met for met in self._disagree if not self._unknowable(met)]
+        # Not all have come, and those that have differ already.
+        found += [met for met in self._waiting() if differing(met.came)]
+        return sorted(map(self._told, found), key=lambda meeting: meeting.last)
+
+    def unmet(self) -> list[Meeting]:
+        """The meetings to which not all members have come, in the order of time. What an
+        overwritten record may have met does not count."""
+        return sorted(map(self._told, self._waiting()), key=lambda meeting: meeting.last)
+
+    def _waiting(self) -> Iterator[_Met]:
+        for (stream, index), met in self._open.items():
+            late = [m for m in met.members if self._made.get((stream, m), 0) <= index]
+            if late and not self._unknowable(met):
+                yield met
+
+    def _unknowable(self, met: _Met) -> bool:
+        """Whether a recv from anybody may have taken what would be matched here."""
+        rank, (_, fields) = next(iter(met.came.items()))
+        group = self._calls[rank].text(fields[11])
+        paired = OPERATIONS[OPS[fields[15]]].side is not None
+        return paired and any((group, member) in self._anybody for member in met.members)
+
+    def _told(self, met: _Met) -> Meeting:
+        ranks = sorted(met.came)
+        calls = tuple(self._calls[rank].decode(met.came[rank][1]) for rank in ranks)
+        missing = tuple(member for member in met.members if member not in met.came)
+        return Meeting(calls, missing, differing(met.came))
+
+
+def book(ledgers: Iterable[Calls]) -> Book:
+    """The book of whole ledgers."""
+    made = Book()
+    for calls in ledgers:
+        made.take(calls)
+    return made
+
+
+# What the numbers in a fingerprint stand for, in the order in which a difference is named.
+ORDER = ("op", ROOT, DTYPE, SHAPE, REDUCE_OP, DETAIL)
+
+
+def agreed(operation: object, fields: tuple, calls: Calls) -> tuple:
+    """What must be the same on all ranks, in the order of ORDER; None for what may differ."""
+    agree = operation.agree
+    exchanged = calls.text(fields[14]) if operation.name in EXCHANGES else None
+    return (
+        operation.name,
+        fields[8] if ROOT in agree else None,
+        fields[17] if DTYPE in agree else None,
+        (fields[18], *fields[21:]) if SHAPE in agree else None,
+        fields[16] if REDUCE_OP in agree else None,
+        calls.text(fields[14]) if DETAIL in agree else None,
+        exchanged,
+    )
+
+
+def differing(came: dict[int, tuple[tuple, tuple]]) -> str:
+    """What the calls that have come differ in; "" for nothing."""
+    told = [facts for facts, _ in came.values()]
+    if all(facts == told[0] for facts in told) and told[0][-1] is None:
+        return ""
+    if told[0][0] in ("tensor", "objects"):
+        return differing_pair(told)
+    for place, name in enumerate(ORDER):
+        if any(facts[place] != told[0][place] for facts in told):
+            return name
+    return differing_parts({rank: facts[-1] for rank, (facts, _) in came.items()})
+
+
+def differing_pair(told: list[tuple]) -> str:
+    """What a send and the recv that it meets differ in."""
+    if len(told) < 2 or told[0] == told[1]:
+        return ""
+    if told[0][0] != told[1][0]:
+        return "op"
+    return "count" if told[0][1] != told[1][1] else DTYPE
+
+
+def differing_parts(parts: dict[int, str | None]) -> str:
+    """all_to_all: whether some rank sends another one more or less than that one expects."""
+    if any(text is None for text in parts.values()):
+        return ""
+    read = {rank: read_parts(text) for rank, text in parts.items()}
+    ranks = sorted(read)
+    # With members missing the places in the lists are not known.
+    if any(len(sent) != len(ranks) or len(got) != len(ranks) for sent, got in read.values()):
+        return ""
+    for i, one in enumerate(ranks):
+        for j, other in enumerate(ranks):
+            if read[one][0][j] != read[other][1][i]:
+                return "count"
+    return ""

@@ -1,0 +1,37 @@
+"""Note when a rank joins its process group, and where it looks for the others."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+
+
+def note(write: Callable[..., None]) -> None:
+    """Have `write(event, **facts)` called when this process calls init_process_group, and when that
+    returns."""
+    import torch.distributed as dist
+
+    inner = dist.init_process_group
+    home = address()
+
+    @functools.wraps(inner)
+    def init_process_group(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
+        write("joining", elsewhere=elsewhere(args, kwargs, home))
+        result = inner(*args, **kwargs)
+        write("joined")
+        return result
+
+    dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+
+
+def address() -> str:
+    return f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+
+
+def elsewhere(args: tuple, kwargs: dict, home: str) -> str | None:
+    """The address that a script meets at, if it is not the one that was prepared for this run."""
+    method = kwargs.get("init_method") or (args[1] if len(args) > 1 else None) or "env://"
+    where = f"tcp://{address()}" if str(method).startswith("env://") else str(method)
+    here = where.startswith("file:") or "store" in kwargs or where == f"tcp://{home}"
+    return None if here else where
