@@ -31,8 +31,8 @@ def shown(
 ) -> Iterator[list[Callable[[], None]]]:
     """Show the run in `folder` while the block lasts; yields what has to be called now and then.
 
-    Nothing is drawn where nobody looks (under nbclient, nbval or plain Python) or in the first
-    second, and nothing stays behind. stderr is not shown.
+    Nothing is drawn in the first second, or where nobody looks: under nbclient, nbval and plain
+    Python. Nothing stays behind. What the ranks write to stderr is not shown.
     """
     page = live_page()
     if page is None:
@@ -88,7 +88,7 @@ def drawing(
     if ranks[few:]:
         counts = Counter(stage(rank) for rank in ranks[few:])
         told = ", ".join(f"{count} {name}" for name, count in counts.items())
-        rows.append(f"and {len(ranks) - few} more: {told}")
+        rows.append(f"and {len(ranks) - few} more ranks: {told}")
     printed = [f"rank {r} | {text}" for r, rank in enumerate(ranks) for text in rank.printed]
     parts = [f'<div style="font-weight:600">{escape(head)}</div>', block(rows)]
     parts += [block(printed, _PRINTED)] if printed else []

@@ -106,23 +106,25 @@ class Page:
         self._drawn = False
 
     def draw(self, html: str) -> None:
-        self._publish({"text/html": html})
-        self._drawn = True
+        """Show this instead of what was shown before, if it can be taken away again."""
+        # Inside an ipywidgets.Output, for one, it could not. Its messages are among the unknown.
+        if self._drawn or self._knows_all():
+            self._publish({"text/html": html})
+            self._drawn = True
 
     def take_away(self) -> None:
         """Leave the output area as if nothing had been drawn.
 
         No message removes a single output, so the area is cleared and what else was there is sent
-        once more. Where that is not known for certain, an output without content stays behind.
+        once more. If something unknown was published meanwhile, by another thread for example, an
+        output without content stays behind instead.
         """
         if not self._drawn:
             return
-        publisher, session = self._publisher, self._publisher.session
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if not _cell.is_known(session.message_count):
+        if not self._knows_all():
             self._publish({})
             return
+        publisher, session = self._publisher, self._publisher.session
         parent = publisher.parent_header
         others = [message for message in _cell.messages if self._is_other(message, parent)]
         publisher.clear_output()
@@ -135,6 +137,11 @@ class Page:
                 ident=publisher.topic,
             )
         _cell.begin(session.message_count - len(others), tuple(others))
+
+    def _knows_all(self) -> bool:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return _cell.is_known(self._publisher.session.message_count)
 
     def _publish(self, data: dict[str, str]) -> None:
         self._publisher.publish(data, transient={"display_id": self._id}, update=self._drawn)
