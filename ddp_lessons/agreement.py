@@ -22,25 +22,9 @@ from ddp_lessons.operations import (
     SHAPE,
     read_parts,
 )
-from ddp_lessons.run import Call
+from ddp_lessons.run import Meeting
 
 SEND, RECV = "send", "recv"
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """The calls that meet each other: at most one of each member, in rank order; `missing` are the
-    members that have not made theirs. `differs` is what does not agree, "" if all that came does.
-    """
-
-    calls: tuple[Call, ...]
-    missing: tuple[int, ...] = ()
-    differs: str = ""
-
-    @property
-    def last(self) -> float:
-        """When the last of these calls was made, in monotonic seconds."""
-        return max(call.called for call in self.calls)
 
 
 @dataclass

@@ -133,6 +133,7 @@ class Tail:
 
     def __init__(self, rank: int, folder: Path):
         self._rank, self._folder, self._seen = rank, folder, 0
+        self._names = ("",)
 
     def next(self) -> Calls:
         try:
@@ -143,5 +144,6 @@ class Tail:
             content = b""
         records = content[: written(content)]
         self._seen += len(records)
-        names = read_names(self._folder)[0] if records else ("",)
-        return Calls(self._rank, records, names)
+        if records:
+            self._names = read_names(self._folder)[0]
+        return Calls(self._rank, records, self._names)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import linecache
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from ddp_lessons import calls
-from ddp_lessons.bootstrap import EVENTS, SPEC, rank_folder
+from ddp_lessons import agreement, calls, places
+from ddp_lessons.bootstrap import EVENTS, SPEC, STACK, rank_folder
 from ddp_lessons.placement import Placement
-from ddp_lessons.run import Failure, Rank, Record, Run, left_out
+from ddp_lessons.run import Failure, Frame, Meeting, Rank, Record, Run, left_out
 
 KEEP = 4_000_000  # bytes of each stream that a Rank carries: this much from either end
 
@@ -31,7 +33,18 @@ def collect(
         here = rank_folder(folder, attempt, rank)
         ranks.append(read_rank(rank, here, device, exitcodes.get(rank), script, name))
     source = json.loads((folder / SPEC).read_text(encoding="utf-8"))["source"]
-    return Run(name, len(ranks), placed, seconds, tuple(ranks), folder, source, attempt)
+    done = tuple(ranks)
+    return Run(name, len(done), placed, seconds, done, folder, source, attempt, mismatches(done))
+
+
+def mismatches(ranks: Sequence[Rank]) -> tuple[Meeting, ...]:
+    """The calls that do not fit together. A call that somebody never made is one if all ranks came
+    to their end: before that it is only not made yet."""
+    book = agreement.book(rank.calls for rank in ranks)
+    found = book.disagreements()
+    if not found and all(rank.finished and rank.calls.whole for rank in ranks):
+        found = book.unmet()
+    return tuple(found)
 
 
 def read_rank(
@@ -56,9 +69,11 @@ def read_rank(
         started=started.get("time"),
         called=events.get("joining", {}).get("time"),
         elsewhere=events.get("joining", {}).get("elsewhere"),
+        expected=events.get("joining", {}).get("size"),
         joined=events.get("joined", {}).get("time"),
         ended=ended.get("time"),
         calls=calls.read(rank, here, script, name),
+        stack=read_stack(here / STACK, script, name),
     )
 
 
@@ -69,6 +84,38 @@ def read_failure(facts: Mapping, script: Path, name: str) -> Failure:
     )
     file, line = frames[-1][:2] if frames else (None, None)
     return Failure(facts["kind"], facts["message"], file, line, frames, tuple(facts["chain"]))
+
+
+FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+# How the stack of a process's main thread ends: what came before that has all been written.
+BOTTOM = re.compile(r"(in <module>|in _run_module_as_main|^  \.\.\.)\n$", re.MULTILINE)
+
+
+def stack_is_whole(here: Path) -> bool:
+    """Whether a rank that was asked for its stack has written all of it."""
+    return BOTTOM.search(read_whole(here / STACK)) is not None
+
+
+def read_stack(path: Path, script: Path, name: str) -> tuple[Frame, ...]:
+    """The main thread's frames, outermost first: the reader's own and torch's."""
+    # faulthandler writes the threads from the newest to the oldest, which is the main thread.
+    main = read_whole(path).strip().rpartition("\n\n")[2]
+    frames = []
+    for line in reversed(main.splitlines()):
+        found = FRAME.match(line)
+        if found and (places.is_readers(found[1]) or places.is_torchs(found[1])):
+            file, number, function = found[1], int(found[2]), found[3]
+            shown = name if Path(file) == script else Path(file).name
+            source = linecache.getline(file, number).strip()
+            frames.append(Frame(shown, number, function, source, places.is_readers(file)))
+    return tuple(frames)
+
+
+def read_whole(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def read_events(here: Path) -> dict[str, dict]:

@@ -17,7 +17,7 @@ def note(write: Callable[..., None]) -> None:
 
     @functools.wraps(inner)
     def init_process_group(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
-        write("joining", elsewhere=elsewhere(args, kwargs, home))
+        write("joining", elsewhere=elsewhere(args, kwargs, home), size=expected(args, kwargs))
         result = inner(*args, **kwargs)
         write("joined")
         return result
@@ -35,3 +35,9 @@ def elsewhere(args: tuple, kwargs: dict, home: str) -> str | None:
     where = f"tcp://{address()}" if str(method).startswith("env://") else str(method)
     here = where.startswith("file:") or "store" in kwargs or where == f"tcp://{home}"
     return None if here else where
+
+
+def expected(args: tuple, kwargs: dict) -> int:
+    """How many ranks init_process_group will wait for."""
+    given = args[3] if len(args) > 3 else kwargs.get("world_size", -1)
+    return given if given != -1 else int(os.environ.get("WORLD_SIZE", -1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -101,7 +102,9 @@ def launch(
         workers = engines.workers(engine, job)
         try:
             workers.start()
+            looks = [*looks, watch.disagreement(folder, world_size)]
             exitcodes = watch.watch(workers, began + timeout, folder, looks)
+            watch.ask_stacks(workers, folder)
         except KeyboardInterrupt:
             interrupted, exitcodes = True, {}
         finally:
@@ -114,7 +117,7 @@ def launch(
         raise say(KeyboardInterrupt(note), last_printed(run))
     if not run.ok:
         guilty, text = report.explain(run, stopped, timeout)
-        raise WorkerError(text, run, guilty)
+        raise WorkerError(text, dataclasses.replace(run, report=text), guilty)
     return run
 
 

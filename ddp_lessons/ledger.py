@@ -306,4 +306,3 @@ def _unwrapped(function: Callable) -> Callable:
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function
-

@@ -81,7 +81,7 @@ def drawing(
 ) -> str:
     """The run as HTML."""
     again = f", restarted {attempt} time{'' if attempt == 1 else 's'}" if attempt else ""
-    head = f"{title}{again}: {seconds:.0f} s, at most {limit:g} s"
+    head = f"{title}{again}: {int(seconds)} s, at most {limit:g} s"
     few = followed(len(ranks))
     width = len(str(few - 1))
     rows = [f"rank {r:>{width}}  {line(rank)}" for r, rank in enumerate(ranks[:few])]

@@ -175,9 +175,7 @@ OPERATIONS = {
         _all("all_gather_coalesced", DTYPE, DETAIL, tensor="input_tensor_list"),
         _all("all_gather_into_tensor", SHAPE, DTYPE, tensor="input_tensor"),
         _all("all_gather_single", SHAPE, DTYPE, tensor="input_tensor"),
-        _all(
-            "reduce_scatter", SHAPE, DTYPE, REDUCE_OP, DETAIL, tensor="output", many="input_list"
-        ),
+        _all("reduce_scatter", SHAPE, DTYPE, REDUCE_OP, DETAIL, tensor="output", many="input_list"),
         _all("reduce_scatter_tensor", SHAPE, DTYPE, REDUCE_OP, tensor="output"),
         _all("reduce_scatter_single", SHAPE, DTYPE, REDUCE_OP, tensor="output"),
         _all("all_to_all", DTYPE, tensor="input_tensor_list"),

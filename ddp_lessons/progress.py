@@ -109,7 +109,7 @@ def stage(event: Mapping[str, Any], before: str) -> str:
     """What a rank is at after this milestone."""
     if event.get("event") == "ended":
         return "done" if event.get("finished") else "failed"
-    return STAGES.get(event.get("event"), before)
+    return STAGES.get(str(event.get("event")), before)
 
 
 def step(values: Mapping[str, Any]) -> str:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Collection
+from collections.abc import Sequence
 
+from ddp_lessons import agreement, mismatch, stall
 from ddp_lessons.run import Rank, Run
+from ddp_lessons.stall import names
 
 # What a rank says whose peer has gone: an echo of somebody else's failure.
 ECHO = re.compile(
@@ -40,18 +42,41 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
 
     stopped: ranks that were still running when launch() ended the run. timeout: seconds.
     """
+    if run.mismatches:
+        guilty, text = mismatch.explain(run)
+        return guilty, "\n".join([text, *afterwards(run)])
     if all(rank.rank in stopped or succeeded(rank) for rank in run):
-        return limit_report(run, stopped, timeout)
+        return limit_report(run, timeout)
     first = first_failure(run, stopped)
     if first is None:
         return None, lost_peer_report(run, stopped)
     # Which one of several that ended alike was first is chance, and would read as a finding.
     guilty = [rank for rank in run if rank.rank not in stopped and end(rank) == end(first)]
     lines = [f"{run.script}: {sentence(guilty, run)}", *frames(guilty[0])]
+    lines += needed(run, guilty)
     others = len(run) - len(guilty)
     if others:
         lines.append(f"  The other {'rank was' if others == 1 else 'ranks were'} ended with it.")
     return guilty[0].rank, "\n".join(lines)
+
+
+def afterwards(run: Run) -> list[str]:
+    """How the ranks ended that failed after their calls did not fit together."""
+    failed = [rank for rank in run if rank.exitcode is not None and not succeeded(rank)]
+    return [f"  After that {sentence([rank], run).rstrip('.')}." for rank in failed]
+
+
+def needed(run: Run, gone: Sequence[Rank]) -> list[str]:
+    """For ranks that have left: the first call that others made and they did not."""
+    ranks = {rank.rank for rank in gone if not rank.failure or rank.failure.kind == "exit"}
+    missed = [m for m in agreement.book(rank.calls for rank in run).unmet() if ranks & {*m.missing}]
+    if not missed:
+        return []
+    call = missed[0].calls[0]
+    who = names([call.rank for call in missed[0].calls])
+    source = stall.source_line(run, call.file, call.line)
+    lines = [f"  {who.capitalize()} had called {stall.told(call)}, {call.file}, line {call.line}:"]
+    return [*lines, f"    {source}", *recorded(run)]
 
 
 def first_failure(run: Run, stopped: set[int]) -> Rank | None:
@@ -171,41 +196,79 @@ def lost_peer_report(run: Run, stopped: set[int]) -> str:
     return "\n".join(lines)
 
 
-def limit_report(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, str]:
-    """The rank that was missed, if one is known, and who was still running at the limit."""
-    running = names(stopped)
-    waiting = [r.rank for r in run if r.rank in stopped and r.called and not r.joined]
-    outside = [r.rank for r in run if r.rank in stopped and not r.called]
-    missing = [r for r in run if r.rank not in stopped and (r.failure or waiting and not r.called)]
-    done = [r.rank for r in run if r.rank not in stopped and r not in missing]
-    lines = []
-    for rank in missing:
-        how = exit_phrase(rank) if rank.failure else "came to the end of the script"
-        without = "" if rank.called else ", without joining the process group"
-        lines.append(f"rank {rank.rank} {how}{without}.")
-    lines.append(f"still running after the limit of {timeout:g} s: {running}.")
-    if waiting:
-        lines.append(f"Waiting for the others to join the process group: {names(waiting)}.")
-    for where in sorted({r.elsewhere for r in run if r.rank in waiting and r.elsewhere}):
+def limit_report(run: Run, timeout: float) -> tuple[int | None, str]:
+    """The rank that the others waited for, if it is one, and where each rank stood at the limit."""
+    found = stall.standings(run)
+    missed = {rank for one in found for rank in one.on}
+    groups = stall.grouped(found)
+    told = "; ".join(stall.sentence(group) for group in groups[:MOST_STANDINGS])
+    more = len(groups) - MOST_STANDINGS
+    lines = [
+        f"{run.script}: after {timeout:g} s, {told}" + (f"; {more} more." if more > 0 else ".")
+    ]
+    for group in groups:
+        one = group[0]
+        if one.source:
+            lines += [f"  {stall.names([each.rank for each in group])}: {one.file}, {one.place}"]
+            lines += [f"    {one.source}"]
+    lines += [f"  {words}" for words in (*awaited(found), *joining(run), stall.cause(found))]
+    lines += recorded(run)
+    alone = missed.pop() if len(missed) == 1 else None
+    return alone, "\n".join(lines)
+
+
+MOST_STANDINGS = 4  # places in the first sentence of a report
+
+
+def awaited(found: Sequence[stall.Standing]) -> list[str]:
+    """Who has not come to the first call that others wait in."""
+    waits = [one for one in found if one.kind == "call" and one.on]
+    if not waits:
+        return []
+    first = min(waits, key=lambda one: one.call.called)
+    if first.call.op in stall.PAIRED:
+        return []
+    return [f"{stall.names(first.on)} never called that {first.call.op}.".capitalize()]
+
+
+def joining(run: Run) -> list[str]:
+    """Who is missing in init_process_group, how it ended, and where the others look for it."""
+    waiting = [r for r in run if r.called and not r.joined and r.exitcode is None]
+    if not waiting:
+        return []
+    there = sum(1 for rank in run if rank.called)
+    lines = [f"{there} of {waiting[0].expected} ranks have called it."]
+    for rank in run:
+        if not rank.called and rank.exitcode is not None:
+            how = exit_phrase(rank) if rank.failure else "came to the end of the script"
+            lines.append(f"Rank {rank.rank} {how}, without joining the process group.")
+        elif not rank.called:
+            lines.append(f"Rank {rank.rank} never called it.")
+    for where in sorted({r.elsewhere for r in waiting if r.elsewhere}):
         lines.append(
             f"They meet at {where}, where this launch serves nobody: leave the address to launch()."
         )
-    if outside:
-        lines.append(f"Not in a process group: {names(outside)}.")
-    if done:
-        lines.append(f"Came to the end of the script: {names(done)}.")
-    if not missing:
-        lines.append("All were stopped. If they were at work, give them a longer timeout=.")
-        lines.append("If they waited for each other, a rank left out a call that all must make.")
-    text = "\n  ".join(line[0].upper() + line[1:] if i else line for i, line in enumerate(lines))
-    return missing[0].rank if missing else None, f"{run.script}: {text}"
+    return lines
 
 
-def names(ranks: Collection[int]) -> str:
-    """ "rank 1", "ranks 0 and 2", or "ranks 0, 1, 2 and 5 more"."""
-    listed = [str(rank) for rank in sorted(ranks)]
-    if len(listed) == 1:
-        return f"rank {listed[0]}"
-    if len(listed) > 8:
-        return f"ranks {', '.join(listed[:3])} and {len(listed) - 3} more"
-    return f"ranks {', '.join(listed[:-1])} and {listed[-1]}"
+def recorded(run: Run) -> list[str]:
+    """How often each rank recorded a name, where that differs: steps that some did not make."""
+    counts: dict[str, list[int]] = {}
+    for rank in run:
+        for record in rank.records:
+            counts.setdefault(record.name, [0] * len(run))[rank.rank] += 1
+    return [
+        f'  Recorded "{name}": '
+        + "; ".join(f"{n} times on {stall.names(ranks)}" for n, ranks in by_count(made).items())
+        + "."
+        for name, made in counts.items()
+        if len(set(made)) > 1
+    ]
+
+
+def by_count(made: Sequence[int]) -> dict[int, list[int]]:
+    """The ranks by how often each did something."""
+    found: dict[int, list[int]] = {}
+    for rank, count in enumerate(made):
+        found.setdefault(count, []).append(rank)
+    return found

@@ -105,6 +105,33 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Meeting:
+    """The calls that meet each other: at most one of each member, in rank order; `missing` are the
+    members that have not made theirs. `differs` is what does not agree, "" if all that came does.
+    """
+
+    calls: tuple[Call, ...]
+    missing: tuple[int, ...] = ()
+    differs: str = ""
+
+    @property
+    def last(self) -> float:
+        """When the last of these calls was made, in monotonic seconds."""
+        return max(call.called for call in self.calls)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One level of a rank's Python stack. `own`: in a file of the reader's, not in torch."""
+
+    file: str
+    line: int
+    function: str
+    source: str
+    own: bool
+
+
+@dataclass(frozen=True)
 class Failure:
     """How a rank's script ended when it did not reach its last line.
 
@@ -131,9 +158,10 @@ class Rank:
     `node` is the machine's number and `local_rank` the rank's number on it. `started`, `called`,
     `joined` and `ended` are monotonic seconds (None: it never happened); `called` and `joined` are
     when init_process_group was entered and when it returned; `elsewhere` is the address given to
-    it, if that was not the one that launch() had prepared. `calls` are the communication calls
-    of its script; `stack` is where the rank stood at the time limit, as (file, line, function,
-    source line), outermost first, the reader's own frames and torch's.
+    it, if that was not the one that launch() had prepared, and `expected` how many ranks it waits
+    for. `calls` are the communication calls
+    of its script; `stack` is where the rank stood when it was stopped at the time limit, outermost
+    first: the reader's own frames and torch's.
     """
 
     rank: int
@@ -151,10 +179,11 @@ class Rank:
     started: float | None = None
     called: float | None = None
     elsewhere: str | None = None
+    expected: int | None = None
     joined: float | None = None
     ended: float | None = None
     calls: Sequence[Call] = ()
-    stack: tuple[tuple[str, int, str, str], ...] = ()
+    stack: tuple[Frame, ...] = ()
 
     def __repr__(self) -> str:
         end = "ok" if self.finished and self.exitcode == 0 else "failed"
@@ -169,7 +198,9 @@ class Run:
     `run[2]` is rank 2, `len(run)` the world size. `seconds` is wall time from the call of launch()
     to the last rank's end. `source` is the script's text as it was launched. `log` is the folder
     with each rank's whole output; it lasts as long as this Python process. `attempt` counts
-    restarts, from 0.
+    restarts, from 0. `mismatches` are the communication calls that met each other and did not fit
+    together; if all ranks came to their end, also those that somebody never made. `report` says
+    what went wrong, "" if nothing did.
     """
 
     script: str
@@ -180,11 +211,15 @@ class Run:
     log: Path
     source: str = ""
     attempt: int = 0
+    mismatches: tuple[Meeting, ...] = ()
+    report: str = ""
 
     @property
     def ok(self) -> bool:
-        """True only if every rank wrote its own end marker and left with exit code 0."""
-        return all(rank.finished and rank.exitcode == 0 for rank in self.ranks)
+        """True only if every rank wrote its own end marker and left with exit code 0, and all
+        their communication calls fit together."""
+        ended = all(rank.finished and rank.exitcode == 0 for rank in self.ranks)
+        return ended and not self.mismatches
 
     @property
     def records(self) -> tuple[Record, ...]:

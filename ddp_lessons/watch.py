@@ -15,6 +15,7 @@ from ddp_lessons.engines import Workers
 GRACE = 0.5, 2.0
 PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
 SETTLE = 1.0  # after a disagreement: the values that torch makes of it are worth seeing
+ANSWER = 2.0  # that ranks get to write their stacks
 LOOK = 0.2  # seconds between two looks at what the ranks have written so far
 
 # What looks at a run while it goes on. It returns how many more seconds the run may take because of
@@ -74,3 +75,20 @@ def disagreement(folder: Path, world_size: int) -> Look:
         return SETTLE if book.disagreements() else None
 
     return look
+
+
+def ask_stacks(workers: Workers, folder: Path) -> None:
+    """Have every rank that still runs write its Python stack, and wait until it is written."""
+    attempt = collect.last_attempt(folder)
+    running = workers.running()
+    here = {rank: bootstrap.rank_folder(folder, attempt, rank) for rank in running}
+    # Before a rank has made that file, the signal would end it.
+    listening = {rank for rank in running if (here[rank] / bootstrap.STACK).exists()}
+    if bootstrap.ASK is None or not listening:
+        return
+    workers.ask(listening, bootstrap.ASK)
+    deadline = time.monotonic() + ANSWER
+    while time.monotonic() < deadline:
+        if all(collect.stack_is_whole(here[rank]) for rank in listening):
+            return
+        time.sleep(0.01)

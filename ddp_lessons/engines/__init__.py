@@ -8,7 +8,7 @@ Engine that is Workers, and its name here.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +52,9 @@ class Workers(Protocol):
 
     def running(self) -> set[int]:
         """The ranks that were started and whose end wait() has not returned yet."""
+
+    def ask(self, ranks: Collection[int], number: int) -> None:
+        """Send the signal of that number to those of these ranks that still run."""
 
     def stop(self) -> None:
         """End every process of the job that still lives, children included, and wait for that."""

@@ -7,6 +7,7 @@ import of torch. Where a platform has none (Windows) the same code runs on spawn
 from __future__ import annotations
 
 import atexit
+import contextlib
 import multiprocessing
 import os
 import shutil
@@ -16,7 +17,7 @@ import tempfile
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
@@ -162,6 +163,11 @@ class Engine:
         for process in processes.values():
             _kill_group(process)  # what the rank has left behind is still in the group that it led
         return codes
+
+    def ask(self, ranks: Collection[int], number: int) -> None:
+        for rank in self.running().intersection(ranks):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._processes[rank].pid, number)
 
     def stop(self) -> None:
         for process in self._processes.values():

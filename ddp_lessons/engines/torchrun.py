@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from ddp_lessons import bootstrap, collect
@@ -122,6 +123,15 @@ class Engine:
         text = "".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)
         found = re.findall(rf"rank\s*: {rank} \(.*\n\s*exitcode\s*: (-?\d+)", text)
         return int(found[-1]) if found else None
+
+    def ask(self, ranks: Collection[int], number: int) -> None:
+        attempt = collect.last_attempt(self._job.folder)
+        for rank in self._running.intersection(ranks):
+            here = bootstrap.rank_folder(self._job.folder, attempt, rank)
+            started = collect.read_events(here).get("started")
+            if started and _is_alive(started["pid"]):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(started["pid"], number)
 
     def _kill_ranks(self) -> list[int]:
         """Kill the group that each rank of each attempt leads, or led and left children in; return

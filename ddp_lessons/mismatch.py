@@ -1,0 +1,133 @@
+"""Say which communication calls did not fit together: pure functions from a Run to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ddp_lessons.run import Call, Meeting, Run
+from ddp_lessons.stall import names, source_line, told
+
+# What differs, how it is called when there are several, and how to say it of one call.
+VALUES: dict[str, tuple[str, Callable[[Call], str]]] = {
+    "shape": ("shapes", lambda call: str(list(call.shape))),
+    "dtype": ("dtypes", lambda call: str(call.dtype)),
+    "reduce op": ("reduce ops", lambda call: str(call.reduce_op)),
+    "root": ("roots", lambda call: f"rank {call.root}"),
+    "detail": ("parts", lambda call: call.detail),
+}
+
+CAUSES = {
+    "op": "The calls of a group meet in the order in which each rank makes them, whatever their "
+    "lines are. So all ranks must make the same calls in the same order.",
+    "shape": "torch adds, copies or gathers number by number, so all ranks must pass in the same "
+    "shape. Uneven last batches and data of different lengths are the usual cause.",
+    "dtype": "All ranks must pass in the same dtype. Call .to(...) before the call.",
+    "reduce op": "Every rank must ask for the same op. torch does not compare them: the numbers "
+    "that come out can look right.",
+    "root": "src and dst must be the same on all ranks. They are global ranks.",
+    "detail": "All ranks must give the same list, in the same order.",
+    "count": "What one rank sends must be what the other one expects, in number and dtype.",
+    "missing": "Every member of the group must make the same number of calls. A call inside "
+    "`if rank == ...`, or in a loop that is longer on some ranks, is the usual cause.",
+    "unpaired": "Each send needs one recv on the other side, with the same tag.",
+}
+
+
+def explain(run: Run) -> tuple[int | None, str]:
+    """The rank that stands alone (None if no single one does) and the report on the first calls
+    that did not fit together."""
+    meeting = run.mismatches[0]
+    groups = sides(meeting)
+    lines = [f"{run.script}: {sentence(meeting, groups)}"]
+    for side in groups:
+        lines += described(run, side)
+    lines += parting(run, meeting)
+    kind = meeting.differs or ("unpaired" if paired(meeting.calls[0]) else "missing")
+    lines.append(f"  {CAUSES.get(kind, CAUSES['count'])}")
+    return odd_one(meeting, groups), "\n".join(lines)
+
+
+def sides(meeting: Meeting) -> list[list[Call]]:
+    """The calls, those that agree together, in the order of their lowest rank."""
+    found: dict[object, list[Call]] = {}
+    for call in meeting.calls:
+        found.setdefault(value(meeting, call), []).append(call)
+    return list(found.values())
+
+
+def value(meeting: Meeting, call: Call) -> object:
+    if meeting.differs == "op":
+        return call.op
+    if meeting.differs in VALUES:
+        return VALUES[meeting.differs][1](call)
+    return call.rank if meeting.differs else None
+
+
+def sentence(meeting: Meeting, groups: Sequence[Sequence[Call]]) -> str:
+    first = groups[0][0]
+    if not meeting.differs:
+        made = f"{told(first)}, {where(meeting.calls)}"
+        return f"{names(meeting.missing)} never came to what {whose(meeting.calls)} called: {made}."
+    if meeting.differs == "op":
+        one, *others = [f"{whose(side)} called {told(side[0])}, {where(side)}" for side in groups]
+        return f"{one}, where {' and '.join(others)}."
+    if meeting.differs in VALUES:
+        plural, say = VALUES[meeting.differs]
+        parts = [f"{say(side[0])} on {whose(side)}, {where(side)}" for side in groups]
+        return f"{first.op} with different {plural}: {'; '.join(parts)}."
+    parts = [f"{told(side[0])} on {whose(side)}, {where(side)}" for side in groups]
+    plural = "dtypes" if meeting.differs == "dtype" else "sizes"
+    return f"different {plural}: {'; '.join(parts)}."
+
+
+def whose(calls: Sequence[Call]) -> str:
+    return names([call.rank for call in calls])
+
+
+def where(calls: Sequence[Call]) -> str:
+    """The lines of these calls: "line 11", or "line 3 of helper.py" outside the script."""
+    lines = sorted({call.line for call in calls})
+    return "line " + " and ".join(str(line) for line in lines)
+
+
+def described(run: Run, side: Sequence[Call]) -> list[str]:
+    """One side's call with all that it passed in, and its line in the reader's file."""
+    call = side[0]
+    lines = [f"  {whose(side)}, {call.file}, {where(side)}: {call.told}"]
+    if call.detail:
+        lines[0] += f", {call.detail}"
+    source = source_line(run, call.file, call.line)
+    return [*lines, f"    {source}"] if source else lines
+
+
+def parting(run: Run, meeting: Meeting) -> list[str]:
+    """Where the ranks' calls in this group first met from different lines, if that was before."""
+    first = meeting.calls[0]
+    if paired(first):
+        return []
+    by_index: dict[int, list[Call]] = {}
+    for rank in first.group:
+        for call in run[rank].calls:
+            if call.group_name == first.group_name and not paired(call):
+                by_index.setdefault(call.index, []).append(call)
+    for index in sorted(by_index):
+        if index >= first.index:
+            return []
+        if len({(call.file, call.line) for call in by_index[index]}) > 1:
+            met = "; ".join(
+                f"{told(call)}, line {call.line}, on rank {call.rank}" for call in by_index[index]
+            )
+            return [f"  Calls from different lines met before that, and they fitted: {met}."]
+    return []
+
+
+def paired(call: Call) -> bool:
+    return "send" in call.op or "recv" in call.op
+
+
+def odd_one(meeting: Meeting, groups: Sequence[Sequence[Call]]) -> int | None:
+    """The one rank that is not like all the others, of three or more."""
+    if not meeting.differs:
+        return meeting.missing[0] if len(meeting.missing) == 1 else None
+    alone = [side[0].rank for side in groups if len(side) == 1]
+    return alone[0] if len(alone) == 1 and len(groups) == 2 else None

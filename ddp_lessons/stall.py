@@ -1,0 +1,232 @@
+"""Which rank stands where, and whom it waits for: pure functions from a Run.
+
+What a rank called comes from its ledger, where its host code stands from its Python stack. On gloo
+a call that has not returned is one that waits. On NCCL a call returns when it has been handed to
+the GPU, so there a rank waits at or after the first of its calls that not every member has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ddp_lessons import agreement
+from ddp_lessons.run import Call, Frame, Meeting, Rank, Run
+
+# Functions of torch that the reader's code is in, as the stack names them, and what to call that.
+# The first that is found counts: an inner function stands before what calls it.
+INSIDE = {
+    "init_process_group": "waits in init_process_group",
+    "_verify_param_shape_across_processes": "waits in DDP(...), which compares the models",
+    "_sync_module_states": "waits in DDP(...), which sends rank 0's model to all",
+    "_sync_buffers": "waits in the forward of DDP, which sends rank 0's buffers to all",
+    "_engine_run_backward": "is in the backward pass",
+    "monitored_barrier": "waits in monitored_barrier",
+    "destroy_process_group": "is in destroy_process_group",
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a rank stood: `what` it did there, the reader's `file` and `line`, and its source.
+
+    `on` are the ranks that it waits for, `call` the call that it waits in; `kind` is "call",
+    "inside" (of torch, with the function's name in `function`), "at work", "ended" or "unknown".
+    """
+
+    rank: int
+    kind: str
+    what: str
+    file: str | None = None
+    line: int | None = None
+    source: str = ""
+    function: str = ""
+    on: tuple[int, ...] = ()
+    call: Call | None = None
+
+    @property
+    def place(self) -> str:
+        return f"line {self.line}" if self.line else ""
+
+
+def standings(run: Run) -> list[Standing]:
+    """Where each rank stood when the run was ended, in rank order."""
+    unmet = agreement.book(rank.calls for rank in run).unmet()
+    return [standing(rank, run, unmet) for rank in run]
+
+
+def standing(rank: Rank, run: Run, unmet: Sequence[Meeting]) -> Standing:
+    if rank.finished:
+        return Standing(rank.rank, "ended", "came to the end of the script")
+    if rank.exitcode is not None or rank.failure:
+        return Standing(rank.rank, "ended", "has ended")
+    own = next((frame for frame in reversed(rank.stack) if frame.own), None)
+    call = waited_for(rank) or (enqueued(rank, unmet) if rank.device.startswith("cuda") else None)
+    if call is not None:
+        return in_call(rank, call, own, run, unmet)
+    inside = next((f for name in INSIDE for f in rank.stack if f.function == name), None)
+    if inside is not None and own is not None:
+        what = INSIDE[inside.function]
+        on = absent(rank, run) if inside.function == "init_process_group" else ()
+        return at(rank, "inside", what, own, inside.function, on)
+    if own is not None:
+        return at(rank, "at work", "is", own)
+    if rank.started is None:
+        return Standing(rank.rank, "unknown", "had not started the script")
+    if rank.called and not rank.joined:
+        on = absent(rank, run)
+        return Standing(rank.rank, "inside", INSIDE["init_process_group"], on=on)
+    return Standing(rank.rank, "unknown", "was still running")
+
+
+def waited_for(rank: Rank) -> Call | None:
+    """The last call of the rank that holds it: one that has not returned, or whose Work has not."""
+    held = [c for c in rank.calls if c.returned is None or (c.waited and c.done is None)]
+    return held[-1] if held else None
+
+
+def enqueued(rank: Rank, unmet: Sequence[Meeting]) -> Call | None:
+    """The first call of the rank to which not every member has come."""
+    calls = (call for meeting in unmet for call in meeting.calls if call.rank == rank.rank)
+    return min(calls, key=lambda call: call.seq, default=None)
+
+
+def in_call(
+    rank: Rank, call: Call, own: Frame | None, run: Run, unmet: Sequence[Meeting]
+) -> Standing:
+    met = next((m for m in unmet if call in m.calls), None)
+    line, file = call.line, call.file
+    if rank.device.startswith("cuda"):
+        what = f"waits at or after {told(call)}"
+    elif call.waited:
+        line, file = call.wait_line, call.wait_file
+        what = f"waits for its {told(call)} of line {call.line}"
+    else:
+        what = f"waits in {told(call)}"
+    if own is not None and (own.file, own.line) == (file, line):
+        source = own.source
+    else:
+        source = source_line(run, file, line)
+    on = met.missing if met else ()
+    return Standing(rank.rank, "call", what, file, line, source, call.op, on, call)
+
+
+def told(call: Call) -> str:
+    """A call by its name and, for half of a pair, the other side."""
+    if "send" in call.op:
+        return f"{call.op} to rank {call.peer}"
+    if "recv" in call.op:
+        return f"{call.op} from " + ("any rank" if call.peer is None else f"rank {call.peer}")
+    return call.op
+
+
+def at(
+    rank: Rank, kind: str, what: str, own: Frame, function: str = "", on: tuple[int, ...] = ()
+) -> Standing:
+    return Standing(rank.rank, kind, what, own.file, own.line, own.source, function, on)
+
+
+def absent(rank: Rank, run: Run) -> tuple[int, ...]:
+    """The ranks that have not called init_process_group."""
+    return tuple(r.rank for r in run if not r.called)
+
+
+def source_line(run: Run, file: str | None, line: int | None) -> str:
+    """A line of the script; "" for one of another file."""
+    lines = run.source.splitlines()
+    if file != run.script or not line or line > len(lines):
+        return ""
+    return lines[line - 1].strip()
+
+
+def cause(found: Sequence[Standing]) -> str:
+    """What usually brings ranks to stand as these do, and what to do about it."""
+    waiting = [one for one in found if one.kind in ("call", "inside")]
+    missed = {rank for one in waiting for rank in one.on}
+    late = [one for one in found if one.rank in missed]
+    pairs = [one for one in waiting if one.call and one.call.op in PAIRED]
+    functions = {one.function for one in waiting}
+    if not waiting:
+        return (
+            "No rank waits for another in a call of torch.distributed. If they were at work, give "
+            "them a longer timeout=."
+        )
+    if "init_process_group" in functions:
+        return "init_process_group returns when as many ranks as WORLD_SIZE says have called it."
+    if "_sync_buffers" in functions:
+        return (
+            "DDP's forward is a call that all ranks must make: it sends rank 0's buffers, those of "
+            "BatchNorm say. To evaluate on one rank only, call the inner model: model.module(x)."
+        )
+    if functions & {"_verify_param_shape_across_processes", "_sync_module_states"}:
+        return "Every rank must wrap its model in DDP, at the same point."
+    if "_engine_run_backward" in functions:
+        return (
+            "DDP averages the gradients inside backward(), so all ranks must make the same number "
+            "of steps. A rank with fewer batches leaves the others waiting: give all ranks the "
+            "same number, or use the join context manager."
+        )
+    if pairs and len(pairs) == len(waiting):
+        return cause_of_pairs(pairs, late)
+    words = (
+        "Every rank of the group must make this call. The usual cause is a call inside "
+        "`if rank == ...`, or in a loop that is longer on some ranks."
+    )
+    if any(one.kind == "at work" for one in late):
+        words += f" If {names([one.rank for one in late])} was at work, give a longer timeout=."
+    return words
+
+
+PAIRED = ("send", "recv", "isend", "irecv", "send_object_list", "recv_object_list")
+
+
+def cause_of_pairs(pairs: Sequence[Standing], late: Sequence[Standing]) -> str:
+    ops = {one.call.op for one in pairs}
+    circle = all(one in pairs for one in late)
+    if circle and all("recv" in op for op in ops):
+        return (
+            "Each of them waits to receive and none has sent. Let one rank of each pair send "
+            "first, or hand both to batch_isend_irecv."
+        )
+    if circle and all("send" in op for op in ops):
+        return (
+            "A send waits until the other side receives, and here all send first. Let one rank of "
+            "each pair receive first, or hand both to batch_isend_irecv."
+        )
+    return "Each send needs one recv on the other side, with the same tag."
+
+
+def names(ranks: Collection[int]) -> str:
+    """ "rank 1", "ranks 0 and 2", or "ranks 0, 1, 2 and 5 more"."""
+    listed = [str(rank) for rank in sorted(ranks)]
+    if len(listed) == 1:
+        return f"rank {listed[0]}"
+    if len(listed) > 8:
+        return f"ranks {', '.join(listed[:3])} and {len(listed) - 3} more"
+    return f"ranks {', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def grouped(found: Sequence[Standing]) -> list[list[Standing]]:
+    """The standings, equal ones together, in the order of their lowest rank."""
+    groups: dict[tuple, list[Standing]] = {}
+    for one in found:
+        groups.setdefault((one.kind, one.what, one.file, one.line), []).append(one)
+    return list(groups.values())
+
+
+def sentence(group: Sequence[Standing], missed: Collection[int] = ()) -> str:
+    """Where these ranks, which stand alike, stood: "rank 0 waits in barrier, line 11"."""
+    one, who = group[0], names([each.rank for each in group])
+    what = one.what if len(group) == 1 else plural(one.what)
+    if one.kind == "at work":
+        what = f"{what} at {one.place}"
+    elif one.place:
+        what = f"{what}, {one.place}"
+    return f"{who} {what}"
+
+
+def plural(what: str) -> str:
+    """ "waits in barrier" for several ranks: "wait in barrier"."""
+    verb, space, rest = what.partition(" ")
+    verbs = {"waits": "wait", "is": "are", "has": "have", "was": "were"}
+    return verbs.get(verb, verb) + space + rest
