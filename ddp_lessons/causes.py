@@ -45,8 +45,12 @@ KNOWN = [
         "to launch(); if it is meant, start rank 0 there first.",
     ),
     (
+        r"wait timeout after (\d+)ms, keys: /default_pg/\S*//cpu//\d+/(\d+)",
+        "rank {2} had not come to init_process_group after {seconds}, the script's own limit.",
+    ),
+    (
         r"wait timeout after (\d+)ms, keys: \S*//cpu//",
-        "another rank had not come to init_process_group after {seconds}, the script's own limit.",
+        "a rank of the new group had not come to it after {seconds}, the script's own limit.",
     ),
     (
         r"Timed out waiting (\d+)ms for (?:recv|send) operation",
@@ -74,7 +78,8 @@ def translate(message: str) -> str | None:
     """The sentence for a message of torch whose cause is known, else None."""
     for pattern, said in PATTERNS:
         if found := pattern.search(message):
-            groups = [group for group in found.groups() if group]
+            groups = [group for group in found.groups() if group] or [""]
             seconds = f"{int(groups[0]) / 1000:g} s" if "{seconds}" in said else ""
-            return said.format(*found.groups(), name=groups[0].lower(), seconds=seconds)
+            # {1} is the first group, as in the pattern's own language; {0} is all that was found.
+            return said.format(found[0], *found.groups(), name=groups[0].lower(), seconds=seconds)
     return None

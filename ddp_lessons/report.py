@@ -9,7 +9,7 @@ import re
 import signal
 from collections.abc import Sequence
 
-from ddp_lessons import agreement, mismatch, stall
+from ddp_lessons import agreement, causes, mismatch, stall
 from ddp_lessons.run import Rank, Run
 from ddp_lessons.stall import names
 
@@ -69,14 +69,20 @@ def afterwards(run: Run) -> list[str]:
 def needed(run: Run, gone: Sequence[Rank]) -> list[str]:
     """For ranks that have left: the first call that others made and they did not."""
     ranks = {rank.rank for rank in gone if not rank.failure or rank.failure.kind == "exit"}
-    missed = [m for m in agreement.book(rank.calls for rank in run).unmet() if ranks & {*m.missing}]
-    if not missed:
+    if not ranks:
         return []
-    call = missed[0].calls[0]
-    who = names([call.rank for call in missed[0].calls])
-    source = stall.source_line(run, call.file, call.line)
-    lines = [f"  {who.capitalize()} had called {stall.told(call)}, {call.file}, line {call.line}:"]
-    return [*lines, f"    {source}", *recorded(run)]
+    unmet = agreement.book(rank.calls for rank in run).unmet()
+    missed = [meeting for meeting in unmet if ranks & {*meeting.missing}]
+    lines = []
+    for meeting in missed[:1]:
+        call = meeting.calls[0]
+        who = names([each.rank for each in meeting.calls])
+        lines.append(
+            f"  {who.capitalize()} had called {stall.told(call)}, {call.file}, line {call.line}:"
+        )
+        lines.append(f"    {stall.source_line(run, call.file, call.line)}")
+        lines += mismatch.parting(run, meeting)
+    return [*lines, *recorded(run)]
 
 
 def first_failure(run: Run, stopped: set[int]) -> Rank | None:
@@ -174,8 +180,8 @@ def frames(rank: Rank) -> list[str]:
 
 
 def first_line(message: str) -> str:
-    """The first line of a message, without the place in a C++ file that it may begin with."""
-    line = NATIVE.sub("", (message.strip().splitlines() or [""])[0])
+    """What a message means, if that is known, else its first line without a place in a C++ file."""
+    line = causes.translate(message) or NATIVE.sub("", (message.strip().splitlines() or [""])[0])
     return line if len(line) <= WIDTH else line[:WIDTH] + "…"
 
 

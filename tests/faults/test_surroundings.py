@@ -179,17 +179,6 @@ def test_a_held_default_port_is_in_nobodys_way(script):
         assert [rank.stdout for rank in launch(script(text), 2)] == ["met\n"] * 2
 
 
-def test_an_interface_that_does_not_exist_is_named_without_a_c_dump(script):
-    text = """
-        import torch.distributed as dist
-        dist.init_process_group("gloo")
-    """
-    with pytest.raises(WorkerError) as caught:
-        launch(script(text), 2, env={"GLOO_SOCKET_IFNAME": "utun99"})
-    (line, *_) = str(caught.value).splitlines()
-    assert line.endswith("line 2: RuntimeError: Unable to find address for: utun99")
-
-
 def test_a_rank_that_calls_launch_is_told_that_it_would_never_end(script):
     text = """
         from ddp_lessons import launch
