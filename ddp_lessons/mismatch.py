@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ddp_lessons.run import Call, Meeting, Run
+from ddp_lessons.run import TO_ROOT, Call, Meeting, Run
 from ddp_lessons.stall import names, source_line, told
 
 # What differs, how it is called when there are several, and how to say it of one call.
@@ -12,9 +12,14 @@ VALUES: dict[str, tuple[str, Callable[[Call], str]]] = {
     "shape": ("shapes", lambda call: str(list(call.shape))),
     "dtype": ("dtypes", lambda call: str(call.dtype)),
     "reduce op": ("reduce ops", lambda call: str(call.reduce_op)),
-    "root": ("roots", lambda call: f"rank {call.root}"),
+    "root": ("roots", lambda call: f"{side(call)} {call.root}"),
     "detail": ("parts", lambda call: call.detail),
 }
+
+
+def side(call: Call) -> str:
+    return "dst" if call.op in TO_ROOT else "src"
+
 
 CAUSES = {
     "op": "The calls of a group meet in the order in which each rank makes them, whatever their "
@@ -39,8 +44,8 @@ def explain(run: Run) -> tuple[int | None, str]:
     meeting = run.mismatches[0]
     groups = sides(meeting)
     lines = [f"{run.script}: {sentence(meeting, groups)}"]
-    for side in groups:
-        lines += described(run, side)
+    for group in groups:
+        lines += described(run, group)
     lines += parting(run, meeting)
     kind = meeting.differs or ("unpaired" if paired(meeting.calls[0]) else "missing")
     lines.append(f"  {CAUSES.get(kind, CAUSES['count'])}")
@@ -65,9 +70,11 @@ def value(meeting: Meeting, call: Call) -> object:
 
 def sentence(meeting: Meeting, groups: Sequence[Sequence[Call]]) -> str:
     first = groups[0][0]
+    if not meeting.differs and paired(first):
+        return f"nobody answered {told(first)}, called by rank {first.rank}, {where([first])}."
     if not meeting.differs:
-        made = f"{told(first)}, {where(meeting.calls)}"
-        return f"{names(meeting.missing)} never came to what {whose(meeting.calls)} called: {made}."
+        who = f"{whose(meeting.calls)} did, {where(meeting.calls)}"
+        return f"{names(meeting.missing)} never called {told(first)}, as {who}."
     if meeting.differs == "op":
         one, *others = [f"{whose(side)} called {told(side[0])}, {where(side)}" for side in groups]
         return f"{one}, where {' and '.join(others)}."

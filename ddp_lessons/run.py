@@ -37,6 +37,9 @@ class Record:
         return f"Record(rank {self.rank}, line {self.line}, {self.name!r}{told})"
 
 
+TO_ROOT = ("reduce", "gather", "gather_object")  # collectives whose root is a dst
+
+
 @dataclass(frozen=True)
 class Call:
     """One communication call that a rank's script made: dist.all_reduce(x), say.
@@ -93,7 +96,7 @@ class Call:
         if self.dtype:
             parts.append(f"of {self.dtype} {list(self.shape)}")
         if self.root is not None:
-            to = "to" if self.op in ("reduce", "gather", "gather_object") else "from"
+            to = "to" if self.op in TO_ROOT else "from"
             parts.append(f"{to} rank {self.root}")
         if "send" in self.op:
             parts.append(f"to rank {self.peer}")

@@ -20,6 +20,7 @@ INSIDE = {
     "_verify_param_shape_across_processes": "waits in DDP(...), which compares the models",
     "_sync_module_states": "waits in DDP(...), which sends rank 0's model to all",
     "_sync_buffers": "waits in the forward of DDP, which sends rank 0's buffers to all",
+    "_pre_forward": "waits in the forward of DDP",
     "_engine_run_backward": "is in the backward pass",
     "monitored_barrier": "waits in monitored_barrier",
     "destroy_process_group": "is in destroy_process_group",
@@ -153,10 +154,11 @@ def cause(found: Sequence[Standing]) -> str:
         )
     if "init_process_group" in functions:
         return "init_process_group returns when as many ranks as WORLD_SIZE says have called it."
-    if "_sync_buffers" in functions:
+    if functions & {"_sync_buffers", "_pre_forward"}:
         return (
-            "DDP's forward is a call that all ranks must make: it sends rank 0's buffers, those of "
-            "BatchNorm say. To evaluate on one rank only, call the inner model: model.module(x)."
+            "DDP's forward is a call that all ranks must make: in it they agree on the buckets of "
+            "gradients, and take over rank 0's buffers, those of BatchNorm say. To evaluate on one "
+            "rank only, call the inner model: model.module(x)."
         )
     if functions & {"_verify_param_shape_across_processes", "_sync_module_states"}:
         return "Every rank must wrap its model in DDP, at the same point."
