@@ -111,6 +111,22 @@ class Kernel:
         assert reply["content"]["status"] == "ok", reply["content"].get("evalue")
         return "".join(printed)
 
+    def messages(
+        self, code: str, seen: Callable[[str, dict], Any] = lambda *_: None, stdin: bool = True
+    ) -> list[tuple[str, dict]]:
+        """Run a cell to its end, good or bad; returns what it published, as (type, content). seen()
+        gets each as it comes. `stdin` is whether the front end says that it can answer input()."""
+        cell, published = self._client.execute(code, allow_stdin=stdin), []
+        while True:
+            message = self._client.get_iopub_msg(timeout=GENEROUS)
+            if message["parent_header"].get("msg_id") != cell:
+                continue
+            published.append((message["msg_type"], message["content"]))
+            if published[-1] == ("status", {"execution_state": "idle"}):
+                self.reply(cell)
+                return published
+            seen(*published[-1])
+
     def interrupt(self) -> None:
         self._manager.interrupt_kernel()
 
