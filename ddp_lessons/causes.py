@@ -41,8 +41,8 @@ KNOWN = [
     ),
     (
         r"client socket has timed out after (\d+)ms while trying to connect to \((.+), (\d+)\)",
-        "nobody answered at {2}, port {3}, where rank 0 should be, for {seconds}. Leave the address "
-        "to launch(); if it is meant, start rank 0 there first.",
+        "nobody answered at {2}, port {3}, where rank 0 should be, for {seconds}. Leave the "
+        "address to launch(); if it is meant, start rank 0 there first.",
     ),
     (
         r"wait timeout after (\d+)ms, keys: /default_pg/\S*//cpu//\d+/(\d+)",

@@ -25,10 +25,13 @@ from ddp_lessons import (
     placement,
     report,
     scripts,
+    stop_button,
     watch,
 )
 from ddp_lessons.engines import Job
-from ddp_lessons.run import Run, WorkerError, last_printed, say
+from ddp_lessons.output_limit import OutputLimit
+from ddp_lessons.run import Run, WorkerError, say
+from ddp_lessons.text import last_printed
 from ddp_lessons.worker import RECORDS
 
 
@@ -92,31 +95,42 @@ def launch(
         visible = (None,) if keep else placed.visible
         write_spec(folder, path, args)
     name = "cell" if folders.is_cell(path) else path.name
-    interrupted = False
+    deadline = began + timeout
     with (
+        stop_button.heard_once() as stop,
         lifeline.held(folder) as cut,
         store() as port,
         live.shown(folder, name, world_size, timeout) as looks,
     ):
         job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)
         workers = engines.workers(engine, job)
+        output = OutputLimit(folder, workers)
+        looks = [*looks, watch.disagreement(folder, world_size), output.look]
+        exitcodes = {}
         try:
-            workers.start()
-            looks = [*looks, watch.disagreement(folder, world_size)]
-            exitcodes = watch.watch(workers, began + timeout, folder, looks)
-            watch.ask_stacks(workers, folder)
+            workers.start(deadline)
+            exitcodes = watch.watch(workers, deadline, folder, looks)
+            if not output.over:
+                watch.ask_stacks(workers, folder)
         except KeyboardInterrupt:
-            interrupted, exitcodes = True, {}
+            stop.pressed = True
         finally:
+            stop.ignore()
             stopped = workers.running()
             cut()
             workers.stop()
     run = collect.collect(name, path, folder, placed, exitcodes, seconds=time.monotonic() - began)
-    if interrupted:
+    if stop.pressed:
         note = f"{len(stopped)} rank{'' if len(stopped) == 1 else 's'} stopped"
         raise say(KeyboardInterrupt(note), last_printed(run))
     if not run.ok:
-        guilty, text = report.explain(run, stopped, timeout)
+        started = len(stopped) + len(exitcodes)
+        if output.over:
+            guilty, text = output.over[0], output.report(name)
+        elif started < world_size:
+            guilty, text = None, report.too_slow(run, started, timeout)
+        else:
+            guilty, text = report.explain(run, stopped, timeout)
         raise WorkerError(text, dataclasses.replace(run, report=text), guilty)
     return run
 

@@ -202,6 +202,14 @@ def lost_peer_report(run: Run, stopped: set[int]) -> str:
     return "\n".join(lines)
 
 
+def too_slow(run: Run, started: int, timeout: float) -> str:
+    """The report of a run whose time was over while its ranks were still being started."""
+    return (
+        f"{run.script}: the limit of {timeout:g} s came when {started} of {len(run)} ranks had "
+        "been started. They were stopped. Give the run a longer timeout=, or fewer ranks."
+    )
+
+
 def limit_report(run: Run, timeout: float) -> tuple[int | None, str]:
     """The rank that the others waited for, if it is one, and where each rank stood at the limit."""
     found = stall.standings(run)

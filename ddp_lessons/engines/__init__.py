@@ -41,8 +41,9 @@ class Job:
 class Workers(Protocol):
     """The ranks of one job, from start to end. Engine(job) itself starts nothing."""
 
-    def start(self) -> None:
-        """Start every rank. If this is interrupted, stop() still ends what it had started."""
+    def start(self, deadline: float) -> None:
+        """Start every rank, or as many as can be until `deadline`, in monotonic seconds. If this is
+        interrupted, stop() still ends what it had started."""
 
     def wait(self, seconds: float) -> dict[int, int | None]:
         """Block until a rank ends, at most `seconds`; return the new ends as rank -> exit code.

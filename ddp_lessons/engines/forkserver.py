@@ -134,10 +134,12 @@ class Engine:
         self._job = job
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
 
-    def start(self) -> None:
+    def start(self, deadline: float) -> None:
         prepare()
         context = multiprocessing.get_context(METHOD)
         for rank in range(self._job.world_size):
+            if time.monotonic() > deadline:
+                return
             env = self._job.machine_env(0) | rank_env(rank, self._job)
             process = context.Process(target=bootstrap.main, args=(str(self._job.folder), env))
             try:

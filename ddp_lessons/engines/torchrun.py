@@ -70,7 +70,7 @@ class Engine:
         self._dead: set[int] = set()  # the ranks that were first seen dead without an end marker
         self._seen = 0.0  # when that was
 
-    def start(self) -> None:
+    def start(self, deadline: float) -> None:
         for node in range(self._job.nnodes):
             self._agents.append(_agent(self._job, node))
             self._running = set(range(self._job.world_size))
