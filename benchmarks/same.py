@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from ddp_lessons.run import Record, Run, summary
+from ddp_lessons.run import Record, Run
+from ddp_lessons.text import summary
 
 RELATIVE = 1e-5
 ABSOLUTE = 1e-6  # two float32 results that should both be 0 are told apart by rounding only

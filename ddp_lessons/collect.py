@@ -13,7 +13,8 @@ from typing import BinaryIO
 from ddp_lessons import agreement, calls, places
 from ddp_lessons.bootstrap import EVENTS, SPEC, STACK, rank_folder
 from ddp_lessons.placement import Placement
-from ddp_lessons.run import Failure, Frame, Meeting, Rank, Record, Run, left_out
+from ddp_lessons.run import Failure, Frame, Meeting, Rank, Record, Run
+from ddp_lessons.text import left_out
 
 KEEP = 4_000_000  # bytes of each stream that a Rank carries: this much from either end
 

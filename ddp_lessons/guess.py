@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ddp_lessons.run import short
+from ddp_lessons.text import short
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ddp_lessons import collect
 from ddp_lessons.bootstrap import EVENTS, rank_folder
-from ddp_lessons.run import printable, short
+from ddp_lessons.text import printable, short
 from ddp_lessons.worker import LIMIT
 
 STEP = "progress"  # record("progress", step=i, of=n) says how far a rank has come

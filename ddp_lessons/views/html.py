@@ -10,8 +10,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ddp_lessons.guess import told
-from ddp_lessons.run import Run, columns, few, folded
+from ddp_lessons.run import Run
 from ddp_lessons.source import Source, lines, numbered
+from ddp_lessons.text import columns, few, folded
 
 if TYPE_CHECKING:
     from ddp_lessons.guess import Comparison

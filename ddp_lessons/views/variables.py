@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddp_lessons.run import Run, short
+from ddp_lessons.run import Run
+from ddp_lessons.text import short
 from ddp_lessons.views.theme import (
     INK,
     LINE,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ddp_lessons.placement import place
-from ddp_lessons.run import Rank, Record, Run, WorkerError, folded, left_out, say, short
+from ddp_lessons.run import Rank, Record, Run, WorkerError, say
+from ddp_lessons.text import folded, left_out, short
 
 
 def a_record(rank: int, name: str = "step", **values) -> Record:
