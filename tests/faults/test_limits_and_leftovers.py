@@ -49,6 +49,14 @@ def test_ranks_that_wait_for_each_other_are_stopped_at_the_limit(script):
     assert [rank.exitcode for rank in error.run] == [None, None]
 
 
+def test_the_limit_holds_while_ranks_are_still_being_started(script):
+    error = at_the_limit(script("import time\ntime.sleep(600)\n"), 128, timeout=0.3)
+    started = sum(rank.pid is not None for rank in error.run)
+    assert error.rank is None
+    assert str(error).startswith("script.py: the limit of 0.3 s came when ")
+    assert started < 128 and not error.run.ok
+
+
 @pytest.mark.slow
 def test_torchrun_too_is_stopped_at_the_limit_with_all_that_its_ranks_started(script):
     with pytest.raises(WorkerError) as caught:

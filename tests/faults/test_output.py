@@ -73,12 +73,53 @@ def test_a_script_that_closes_stdout_still_ends_well(script):
     assert run[0].stdout == "last\n"
 
 
-@pytest.mark.parametrize("size", [300_000, 2_000_000])
+ENDLESS = """
+    import os, sys, time
+    text = b"x" * 65_535 + b"\\n"
+    if os.environ["RANK"] == "0":
+        time.sleep(600)
+    while True:
+        os.write(1, text)
+        os.write(2, text)
+"""
+
+
+@pytest.mark.parametrize("engine", ["forkserver", pytest.param("torchrun", marks=pytest.mark.slow)])
+def test_output_without_end_is_stopped_at_256_mb_with_the_ranks_name(script, engine):
+    with pytest.raises(WorkerError) as caught:
+        launch(script(ENDLESS), 2, engine=engine, timeout=120)
+    assert str(caught.value).startswith(
+        "script.py: rank 1 wrote more than 256 MB of output, so it was stopped. Print less:"
+    )
+    run, written = caught.value.run, 0
+    assert (caught.value.rank, run.ok) == (1, False)
+    for stream in ("stdout", "stderr"):
+        file = run.log / "attempt_0" / "rank_1" / stream
+        written += file.stat().st_size
+        with open(file, "wb"):
+            pass  # no test needs it any longer
+    assert 256_000_000 < written < 4_000_000_000
+    assert run[1].stdout.startswith("xxx") and run[1].stdout.endswith("x\n")
+
+
+def test_ten_thousand_records_of_each_rank_come_back_in_order(script):
+    text = """
+        from ddp_lessons.worker import record
+        for step in range(10_000):
+            record("step", step=step, loss=1 / (step + 1))
+    """
+    run = launch(script(text), 2)
+    for rank in run:
+        assert [one.values["step"] for one in rank.records] == list(range(10_000))
+    assert repr(run).splitlines()[1] == "rank  step (last of 10000)  loss (last of 10000)"
+
+
+@pytest.mark.parametrize("size", [300_000, 25_000_000])  # the larger one has 100 MB
 def test_a_record_over_a_megabyte_is_refused_with_a_sentence(script, size):
     text = f"""
         import torch
         from ddp_lessons.worker import record
-        record("weights", values=torch.rand({size}))
+        record("weights", values=torch.zeros({size}))
     """
     with pytest.raises(WorkerError) as caught:
         launch(script(text), 1)
