@@ -9,6 +9,7 @@ imports only ddp_lessons.worker, never pays for a notebook's needs.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,8 @@ def _settle_into_notebook() -> None:
         from ddp_lessons import page
         from ddp_lessons.engines import forkserver
 
-        forkserver.prepare()
+        with contextlib.suppress(OSError):  # a full disk, say: launch() tells it, not an import
+            forkserver.prepare()
         page.register(shell)
     magic.register(shell)
     views.register(shell)

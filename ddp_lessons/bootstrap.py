@@ -87,7 +87,8 @@ class Events:
 
     def write(self, event: str, **facts: object) -> None:
         line = json.dumps({"event": event, "time": time.monotonic(), **facts})
-        with open(self.path, "a", encoding="utf-8") as file:
+        # On a full disk a milestone is lost, and without an end marker no run is a success.
+        with contextlib.suppress(OSError), open(self.path, "a", encoding="utf-8") as file:
             file.write(line + "\n")
 
 
@@ -158,7 +159,8 @@ def run_script(path: str) -> tuple[int, dict]:
         number = stop.code if isinstance(stop.code, int) else 1
         return number & 0xFF, {"finished": False, "failure": describe(stop, "exit", str(stop.code))}
     except BaseException as error:  # noqa: BLE001  the report must see whatever ended the script
-        traceback.print_exception(without_ours(error))
+        with contextlib.suppress(OSError):  # the disk is full
+            traceback.print_exception(without_ours(error))
         failure = describe(error, type(error).__name__, said_by(error))
         return 1, {"finished": False, "failure": failure}
     return 0, {"finished": True}

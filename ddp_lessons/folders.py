@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "ddp_lessons-"
+FULL = (errno.ENOSPC, errno.EDQUOT)  # of a disk, or of this user's share of it
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 
@@ -44,6 +46,18 @@ def new_run() -> Path:
     folder = session() / f"run_{next(_numbers)}"
     folder.mkdir()
     return folder
+
+
+def is_full(folder: Path) -> bool:
+    """Whether nothing more can be kept there. Asked by writing: a quota shows in no other way."""
+    probe = folder / "probe"
+    try:
+        probe.write_bytes(bytes(1 << 16))
+        return False
+    except OSError as error:
+        return error.errno in FULL
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def cell_file() -> Path:

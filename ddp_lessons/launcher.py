@@ -131,6 +131,8 @@ def launch(
             guilty, text = None, report.too_slow(run, started, timeout)
         else:
             guilty, text = report.explain(run, stopped, timeout)
+        if folders.is_full(folder):
+            text = report.on_a_full_disk(text, run)
         raise WorkerError(text, dataclasses.replace(run, report=text), guilty)
     return run
 
@@ -216,6 +218,8 @@ def _one_sentence() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in folders.FULL:
+            error = OSError(error.errno, report.DISK_FULL)
         raise say(error) from None
     except KeyboardInterrupt:
         raise say(KeyboardInterrupt("no rank had started")) from None

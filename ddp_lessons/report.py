@@ -20,6 +20,11 @@ ECHO = re.compile(
     re.IGNORECASE,
 )
 
+DISK_FULL = (
+    "the disk that keeps the ranks' output is full. Free some space, or start again with the "
+    "environment variable TMPDIR set to a folder on another disk."
+)
+
 FRAMES = 6  # of a traceback, in a report
 WIDTH = 500  # characters of a message, in a report
 
@@ -200,6 +205,13 @@ def lost_peer_report(run: Run, stopped: set[int]) -> str:
     lines.append(f"  Still running then, and stopped: {names(stopped)}.")
     lines.append("  A rank that leaves the process group breaks what the others call after that.")
     return "\n".join(lines)
+
+
+def on_a_full_disk(text: str, run: Run) -> str:
+    """The report of a run whose ranks could write no more: first, if no rank could say why."""
+    if any(rank.failure for rank in run):
+        return f"{text}\n  {DISK_FULL[0].upper()}{DISK_FULL[1:]}"
+    return f"{run.script}: {DISK_FULL}\n  {text.removeprefix(f'{run.script}: ')}"
 
 
 def too_slow(run: Run, started: int, timeout: float) -> str:
