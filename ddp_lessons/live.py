@@ -43,7 +43,7 @@ def shown(
     finally:
         try:
             page.take_away()
-        except KeyboardInterrupt:  # a second Stop
+        except KeyboardInterrupt:  # a second Stop, before the page held it back
             page.take_away()
             raise
 

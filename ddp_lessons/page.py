@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
+import signal
 import sys
 import threading
 import uuid
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +100,19 @@ def live_page() -> Page | None:
     return Page(shell) if (wish == "1" if wish in ("0", "1") else answers) else None
 
 
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let Stop act after the block, not within: a message half-way out would be in no count."""
+    pressed: list[tuple] = []
+    before = signal.signal(signal.SIGINT, lambda *press: pressed.append(press))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed and callable(before):
+            before(*pressed[0])
+
+
 class Page:
     """One display in the cell's output area, drawn again and again until it is taken away."""
 
@@ -108,9 +124,10 @@ class Page:
     def draw(self, html: str) -> None:
         """Show this instead of what was shown before, if it can be taken away again."""
         # Inside an ipywidgets.Output, for one, it could not. Its messages are among the unknown.
-        if self._drawn or self._knows_all():
-            self._publish({"text/html": html})
-            self._drawn = True
+        with undisturbed():
+            if self._drawn or self._knows_all():
+                self._publish({"text/html": html})
+                self._drawn = True
 
     def take_away(self) -> None:
         """Leave the output area as if nothing had been drawn.
@@ -119,12 +136,16 @@ class Page:
         once more. If something unknown was published meanwhile, by another thread for example, an
         output without content stays behind instead.
         """
-        if not self._drawn:
-            return
-        if not self._knows_all():
-            self._publish({})
-            return
+        if self._drawn:
+            with undisturbed():
+                if self._knows_all():
+                    self._clear()
+                else:
+                    self._publish({})
+
+    def _clear(self) -> None:
         publisher, session = self._publisher, self._publisher.session
+        count = session.message_count
         parent = publisher.parent_header
         others = [message for message in _cell.messages if self._is_other(message, parent)]
         publisher.clear_output()
@@ -136,7 +157,7 @@ class Page:
                 parent=message["parent_header"],
                 ident=publisher.topic,
             )
-        _cell.begin(session.message_count - len(others), tuple(others))
+        _cell.begin(count + 1, tuple(others))
 
     def _knows_all(self) -> bool:
         sys.stdout.flush()

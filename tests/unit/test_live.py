@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from html import escape, unescape
 from pathlib import Path
 
@@ -282,6 +283,16 @@ def test_plain_python_has_no_page_whatever_the_switch_says(monkeypatch, tmp_path
         assert page.live_page() is None
     with live.shown(tmp_path, "a.py", 2, 60) as looks:
         assert looks == []
+
+
+def test_a_stop_while_a_message_is_on_its_way_acts_after_it():
+    steps = []
+    with pytest.raises(KeyboardInterrupt), page.undisturbed():
+        signal.raise_signal(signal.SIGINT)
+        steps.append("sent")
+    assert steps == ["sent"]
+    with pytest.raises(KeyboardInterrupt):  # and as before from then on
+        signal.raise_signal(signal.SIGINT)
 
 
 # what a cell has published
