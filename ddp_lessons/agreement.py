@@ -111,10 +111,11 @@ class Book:
 
 
 def book(ledgers: Iterable[Calls]) -> Book:
-    """The book of whole ledgers."""
+    """The book of whole ledgers. A rank that made no call needs none."""
     made = Book()
     for calls in ledgers:
-        made.take(calls)
+        if calls:
+            made.take(calls)
     return made
 
 
