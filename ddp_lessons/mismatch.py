@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ddp_lessons.run import TO_ROOT, Call, Meeting, Run
-from ddp_lessons.stall import names, source_line, told
+from ddp_lessons.stall import names, place, source_line, told
 
 # What differs, how it is called when there are several, and how to say it of one call.
 VALUES: dict[str, tuple[str, Callable[[Call], str]]] = {
@@ -43,7 +43,7 @@ def explain(run: Run) -> tuple[int | None, str]:
     that did not fit together."""
     meeting = run.mismatches[0]
     groups = sides(meeting)
-    lines = [f"{run.script}: {sentence(meeting, groups)}"]
+    lines = [f"{run.script}: {sentence(run, meeting, groups)}"]
     for group in groups:
         lines += described(run, group)
     lines += parting(run, meeting)
@@ -68,21 +68,23 @@ def value(meeting: Meeting, call: Call) -> object:
     return call.rank if meeting.differs else None
 
 
-def sentence(meeting: Meeting, groups: Sequence[Sequence[Call]]) -> str:
+def sentence(run: Run, meeting: Meeting, groups: Sequence[Sequence[Call]]) -> str:
     first = groups[0][0]
     if not meeting.differs and paired(first):
-        return f"nobody answered {told(first)}, called by rank {first.rank}, {where([first])}."
+        return f"nobody answered {told(first)}, called by rank {first.rank}, {where(run, [first])}."
     if not meeting.differs:
-        who = f"{whose(meeting.calls)} did, {where(meeting.calls)}"
+        who = f"{whose(meeting.calls)} did, {where(run, meeting.calls)}"
         return f"{names(meeting.missing)} never called {told(first)}, as {who}."
     if meeting.differs == "op":
-        one, *others = [f"{whose(side)} called {told(side[0])}, {where(side)}" for side in groups]
+        one, *others = [
+            f"{whose(side)} called {told(side[0])}, {where(run, side)}" for side in groups
+        ]
         return f"{one}, where {' and '.join(others)}."
     if meeting.differs in VALUES:
         plural, say = VALUES[meeting.differs]
-        parts = [f"{say(side[0])} on {whose(side)}, {where(side)}" for side in groups]
+        parts = [f"{say(side[0])} on {whose(side)}, {where(run, side)}" for side in groups]
         return f"{first.op} with different {plural}: {'; '.join(parts)}."
-    parts = [f"{told(side[0])} on {whose(side)}, {where(side)}" for side in groups]
+    parts = [f"{told(side[0])} on {whose(side)}, {where(run, side)}" for side in groups]
     plural = "dtypes" if meeting.differs == "dtype" else "sizes"
     return f"different {plural}: {'; '.join(parts)}."
 
@@ -91,16 +93,16 @@ def whose(calls: Sequence[Call]) -> str:
     return names([call.rank for call in calls])
 
 
-def where(calls: Sequence[Call]) -> str:
+def where(run: Run, calls: Sequence[Call]) -> str:
     """The lines of these calls: "line 11", or "line 3 of helper.py" outside the script."""
-    lines = sorted({call.line for call in calls})
-    return "line " + " and ".join(str(line) for line in lines)
+    found = sorted({(call.file, call.line) for call in calls})
+    return " and ".join(place(run.script, file, line) for file, line in found)
 
 
 def described(run: Run, side: Sequence[Call]) -> list[str]:
     """One side's call with all that it passed in, and its line in the reader's file."""
     call = side[0]
-    lines = [f"  {whose(side)}, {call.file}, {where(side)}: {call.told}"]
+    lines = [f"  {whose(side)}, {call.file}, line {call.line}: {call.told}"]
     if call.detail:
         lines[0] += f", {call.detail}"
     source = source_line(run, call.file, call.line)

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Sequence
 
 from ddp_lessons import agreement, causes, mismatch, stall
-from ddp_lessons.run import Rank, Run
+from ddp_lessons.run import Frame, Rank, Run
 from ddp_lessons.stall import names
 
 # What a rank says whose peer has gone: an echo of somebody else's failure.
@@ -171,12 +171,16 @@ def at(rank: Rank) -> str:
 
 
 def frames(rank: Rank) -> list[str]:
-    """The reader's own frames, as Python prints them; of a deep recursion the ends."""
-    if rank.failure is None:
-        return []
+    """The reader's own frames of a rank that failed, as Python prints them."""
+    failure = rank.failure
+    return levels([Frame(*level, own=True) for level in failure.frames]) if failure else []
+
+
+def levels(trace: Sequence[Frame]) -> list[str]:
+    """Frames, outermost first; of a deep recursion the ends."""
     lines = [
-        f"  {file}, line {line}, in {function}\n    {source}".rstrip()
-        for file, line, function, source in rank.failure.frames
+        f"  {frame.file}, line {frame.line}, in {frame.function}\n    {frame.source}".rstrip()
+        for frame in trace
     ]
     if len(lines) <= FRAMES + 1:
         return lines
@@ -232,18 +236,22 @@ def limit_report(run: Run, timeout: float) -> tuple[int | None, str]:
     lines = [
         f"{run.script}: after {timeout:g} s, {told}" + (f"; {more} more." if more > 0 else ".")
     ]
-    for group in groups:
+    for group in groups[:MOST_PLACES]:
         one = group[0]
         if one.source:
-            lines += [f"  {stall.names([each.rank for each in group])}: {one.file}, {one.place}"]
-            lines += [f"    {one.source}"]
+            who = names([each.rank for each in group])
+            if len(one.trace) > 1:
+                first, *others = levels(one.trace)
+                lines += [f"  {who}: {first.lstrip()}", *others]
+            else:
+                lines += [f"  {who}: {one.file}, line {one.line}", f"    {one.source}"]
     lines += [f"  {words}" for words in (*awaited(found), *joining(run), stall.cause(found))]
     lines += recorded(run)
     alone = missed.pop() if len(missed) == 1 else None
     return alone, "\n".join(lines)
 
 
-MOST_STANDINGS = 4  # places in the first sentence of a report
+MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in the lines below
 
 
 def awaited(found: Sequence[stall.Standing]) -> list[str]:

@@ -31,8 +31,10 @@ INSIDE = {
 class Standing:
     """Where a rank stood: `what` it did there, the reader's `file` and `line`, and its source.
 
-    `on` are the ranks that it waits for, `call` the call that it waits in; `kind` is "call",
-    "inside" (of torch, with the function's name in `function`), "at work", "ended" or "unknown".
+    `place` is the line in words, with the file's name where that is not the script; `trace` are the
+    reader's own frames that led there, outermost first. `on` are the ranks that it waits for,
+    `call` the call that it waits in; `kind` is "call", "inside" (of torch, with the function's name
+    in `function`), "at work", "ended" or "unknown".
     """
 
     rank: int
@@ -40,14 +42,12 @@ class Standing:
     what: str
     file: str | None = None
     line: int | None = None
+    place: str = ""
     source: str = ""
+    trace: tuple[Frame, ...] = ()
     function: str = ""
     on: tuple[int, ...] = ()
     call: Call | None = None
-
-    @property
-    def place(self) -> str:
-        return f"line {self.line}" if self.line else ""
 
 
 def standings(run: Run) -> list[Standing]:
@@ -61,17 +61,18 @@ def standing(rank: Rank, run: Run, unmet: Sequence[Meeting]) -> Standing:
         return Standing(rank.rank, "ended", "came to the end of the script")
     if rank.exitcode is not None or rank.failure:
         return Standing(rank.rank, "ended", "has ended")
-    own = next((frame for frame in reversed(rank.stack) if frame.own), None)
+    trace = tuple(frame for frame in rank.stack if frame.own)
+    own = trace[-1] if trace else None
     call = waited_for(rank) or (enqueued(rank, unmet) if rank.device.startswith("cuda") else None)
     if call is not None:
-        return in_call(rank, call, own, run, unmet)
+        return in_call(rank, call, trace, run, unmet)
     inside = next((f for name in INSIDE for f in rank.stack if f.function == name), None)
     if inside is not None and own is not None:
         what = INSIDE[inside.function]
         on = absent(rank, run) if inside.function == "init_process_group" else ()
-        return at(rank, "inside", what, own, inside.function, on)
+        return at(run, rank, "inside", what, trace, inside.function, on)
     if own is not None:
-        return at(rank, "at work", "is", own)
+        return at(run, rank, "at work", "is", trace)
     if rank.started is None:
         return Standing(rank.rank, "unknown", "had not started the script")
     if rank.called and not rank.joined:
@@ -93,7 +94,7 @@ def enqueued(rank: Rank, unmet: Sequence[Meeting]) -> Call | None:
 
 
 def in_call(
-    rank: Rank, call: Call, own: Frame | None, run: Run, unmet: Sequence[Meeting]
+    rank: Rank, call: Call, trace: tuple[Frame, ...], run: Run, unmet: Sequence[Meeting]
 ) -> Standing:
     met = next((m for m in unmet if call in m.calls), None)
     line, file = call.line, call.file
@@ -104,12 +105,15 @@ def in_call(
         what = f"waits for its {told(call)} of line {call.line}"
     else:
         what = f"waits in {told(call)}"
-    if own is not None and (own.file, own.line) == (file, line):
-        source = own.source
+    if trace and (trace[-1].file, trace[-1].line) == (file, line):
+        source = trace[-1].source
     else:
-        source = source_line(run, file, line)
+        source, trace = source_line(run, file, line), ()  # its host code is elsewhere by now
+    where = place(run.script, file, line)
     on = met.missing if met else ()
-    return Standing(rank.rank, "call", what, file, line, source, call.op, on, call)
+    return Standing(
+        rank.rank, "call", what, file, line, where, source, trace, call.op, on=on, call=call
+    )
 
 
 def told(call: Call) -> str:
@@ -122,9 +126,26 @@ def told(call: Call) -> str:
 
 
 def at(
-    rank: Rank, kind: str, what: str, own: Frame, function: str = "", on: tuple[int, ...] = ()
+    run: Run,
+    rank: Rank,
+    kind: str,
+    what: str,
+    trace: tuple[Frame, ...],
+    function: str = "",
+    on: tuple[int, ...] = (),
 ) -> Standing:
-    return Standing(rank.rank, kind, what, own.file, own.line, own.source, function, on)
+    own = trace[-1]
+    where = place(run.script, own.file, own.line)
+    return Standing(
+        rank.rank, kind, what, own.file, own.line, where, own.source, trace, function, on
+    )
+
+
+def place(script: str, file: str | None, line: int | None) -> str:
+    """ "line 11", or "line 3 of helper.py" for a file that is not the script."""
+    if not line:
+        return ""
+    return f"line {line}" if file == script else f"line {line} of {file}"
 
 
 def absent(rank: Rank, run: Run) -> tuple[int, ...]:
