@@ -24,13 +24,15 @@ from pathlib import Path
 
 from benchmarks.commands import SCRIPTS, finish, torchrun
 from benchmarks.results import Result, Side, at_least, at_most, in_turn, table
-from ddp_lessons import launch
+from ddp_lessons import launch, ledger
 from ddp_lessons.launcher import cores
 
 LIMIT = 120  # seconds, for any one measurement
 SUM = "sum=[6, 10, 14, 18]"  # what each of four ranks prints
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+WITHOUT_LEDGER = {ledger.SWITCH: "0"}
 BLOCKS = 40
+ROUNDS = 10
 
 
 ROWS: dict[str, Callable[[int], Result]] = {}
@@ -81,6 +83,20 @@ def fresh_kernel(repeats: int) -> Result:
 def steps(repeats: int) -> Result:
     sides = in_turn(repeats, "steps/s", launch=steps_in_launch, torchrun=steps_in_torchrun)
     return at_least(0.97, "training steps inside launch / under torchrun, 2 ranks", sides)
+
+
+@row
+def ledger_cost(repeats: int) -> Result:
+    sides = in_turn(
+        repeats,
+        "ms",
+        recorded=lambda: tiny_calls({}),
+        plain=lambda: tiny_calls(WITHOUT_LEDGER),
+        again=lambda: tiny_calls(WITHOUT_LEDGER),
+    )
+    control = sides[2].median / sides[1].median
+    what = f"1,000 tiny all-reduces with / without ledger, 2 ranks (A/A control {control:.3g})"
+    return at_most(1.10, what, sides)
 
 
 def by_launch() -> float:
@@ -146,6 +162,13 @@ def steps_in_launch() -> float:
 def steps_in_torchrun() -> float:
     # Judged by what it printed: a DDP process on gloo aborts now and then after its last line.
     return steps_per_second(finish(torchrun("steps.py", 2, BLOCKS), LIMIT, ONE_THREAD).output)
+
+
+def tiny_calls(env: dict[str, str]) -> float:
+    """Milliseconds of 1,000 all-reduces of one number."""
+    run = launch(SCRIPTS / "tiny.py", 2, args=[ROUNDS], device="cpu", timeout=LIMIT, env=env)
+    expect("milliseconds=", 1, run[0].stdout)
+    return float(run[0].stdout.partition("=")[2])
 
 
 def steps_per_second(output: str) -> float:

@@ -18,13 +18,13 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from ddp_lessons import places
-from ddp_lessons.operations import CODES, OPERATIONS, Operation
+from ddp_lessons.operations import CODES, NOBODY, OPERATIONS, Operation
 
 SWITCH = "DDP_LESSONS_LEDGER"  # "0" in a rank's environment: no ledger
 FILE, NAMES = "calls.bin", "calls.names"
@@ -38,12 +38,12 @@ WAIT_LINE, PEER, WAIT_FILE, STATE = 48, 52, 68, 77
 TIME, LINE, NUMBER, SIGNED = (struct.Struct(f"<{code}") for code in "dIHi")
 ASYNC, BATCHED, ANYBODY = 1, 2, 4  # flags; the last is a recv that names no peer
 EMPTY, OPEN, CLOSED, RAISED = range(4)  # states
-NOBODY = -1  # the peer of a call that has none, or of a recv from anybody
 
 CHUNK = 1 << 16  # bytes that the file grows by: a multiple of every page size
 PER_CHUNK = CHUNK // RECORD.size
 KEEP = 128 * PER_CHUNK  # the first 65,536 calls are kept
 RING = 8 * PER_CHUNK  # and of those after them the last 4,096
+Slots = tuple[tuple[mmap.mmap, int], ...]  # records: the part of the file, and where in it
 LOST = b"lost"  # in the file of names: the disk was full, calls are missing from here on
 
 
@@ -68,6 +68,9 @@ class Ledger:
     """The writing end. Each call gets the next slot; the file grows with them."""
 
     def __init__(self, folder: Path):
+        import torch.distributed as dist
+
+        self._dist = dist
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
         self._fd = os.open(folder / FILE, flags, 0o600)
         self._names_fd = os.open(folder / NAMES, flags | os.O_APPEND, 0o600)
@@ -90,18 +93,18 @@ class Ledger:
         """`inner`, recording its calls from outside torch."""
         code = _unwrapped(inner).__code__
         names = code.co_varnames[: code.co_argcount]
-        at = {name: (index, name) for index, name in enumerate(names)}
         batch = operation.name == "batch_isend_irecv"
+        files = self._files
 
         @functools.wraps(inner)
         def call(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
-            file = self._files.get(frame.f_code.co_filename)
+            file = files.get(frame.f_code.co_filename)
             if file is None:
                 file = self._know_file(frame)
             if not file or not self._on:
                 return inner(*args, **kwargs)
-            given = Given(args, kwargs, at)
+            given = dict(zip(names, args, strict=False), **kwargs)
             if batch:
                 slots = self._open_batch(given, file, frame)
             else:
@@ -109,11 +112,9 @@ class Ledger:
             try:
                 result = inner(*args, **kwargs)
             except BaseException:
-                for slot in slots:
-                    self._close(slot, RAISED)
+                close(slots, RAISED)
                 raise
-            for slot in slots:
-                self._close(slot, CLOSED)
+            close(slots, CLOSED)
             if result is not None and slots:
                 self._remember(operation, result, slots)
             return result
@@ -131,13 +132,13 @@ class Ledger:
                 return inner(work, *args, **kwargs)
             frame = places.readers_frame(sys._getframe(1))
             file = self._name(frame.f_code.co_filename)
-            for slot in slots:
-                self._put(slot, WAIT_LINE, LINE, frame.f_lineno)
-                self._put(slot, WAIT_FILE, NUMBER, file)
-                self._put(slot, WAITING, TIME, time.monotonic())
+            for chunk, at in slots:
+                LINE.pack_into(chunk, at + WAIT_LINE, frame.f_lineno)
+                NUMBER.pack_into(chunk, at + WAIT_FILE, file)
+                TIME.pack_into(chunk, at + WAITING, time.monotonic())
             result = inner(work, *args, **kwargs)
-            for slot in slots:
-                self._put(slot, DONE, TIME, time.monotonic())
+            for chunk, at in slots:
+                TIME.pack_into(chunk, at + DONE, time.monotonic())
             return result
 
         return wait
@@ -156,74 +157,73 @@ class Ledger:
         self._files[path] = number
         return number
 
-    def _open_batch(self, given: Given, file: int, frame: FrameType) -> tuple[int, ...]:
+    def _open_batch(self, given: Mapping[str, Any], file: int, frame: FrameType) -> Slots:
         slots = []
-        for one in given("p2p_op_list") or ():
+        for one in given.get("p2p_op_list") or ():
             name = getattr(getattr(one, "op", None), "__name__", "")
             if name in ("isend", "irecv"):
                 facts = {"tensor": one.tensor, "group": one.group, "tag": one.tag}
                 facts |= {"src": one.peer, "dst": one.peer}
-                slots += self._open(OPERATIONS[name], facts.get, file, frame, BATCHED)
+                slots += self._open(OPERATIONS[name], facts, file, frame, BATCHED)
         return tuple(slots)
 
     def _open(
         self,
         operation: Operation,
-        given: Callable[[str], Any],
+        given: Mapping[str, Any],
         file: int,
         frame: FrameType,
         flags: int = 0,
-    ) -> tuple[int, ...]:
+    ) -> Slots:
         """Write the record of a call that begins. Nothing for a call that torch will refuse or that
         does nothing: no process group yet, or one that this rank is not in."""
-        group, ranks = self._group(given("group"))
+        group, ranks = self._group(given.get("group"))
         if not group or operation.local(given):
             return ()
         try:
-            facts = operation.facts(given, ranks)
-        except (AttributeError, TypeError, ValueError, IndexError):
-            facts = operation.nothing  # wrong arguments: torch says so better
-        if file and not places.is_readers(frame.f_code.co_filename):
+            size, peer, reduce_op, dtype, shape, detail = operation.facts(given, ranks)
+        except (AttributeError, TypeError, ValueError, IndexError, KeyError):
+            # Wrong arguments: torch says so better.
+            size, peer, reduce_op, dtype, shape, detail = operation.nothing
+        if not places.is_readers(frame.f_code.co_filename):
             frame = places.readers_frame(frame)
-        if given("async_op") or operation.name in ("isend", "irecv"):
+        tag = given.get("tag") or 0
+        side = None
+        if operation.side:
+            side = operation.side, peer, tag
+            if peer == NOBODY:
+                flags |= ANYBODY
+        if given.get("async_op") or operation.name in ("isend", "irecv"):
             flags |= ASYNC
-        if operation.side == "recv" and facts.peer == NOBODY:
-            flags |= ANYBODY
-        side = operation.side and (operation.side, facts.peer, given("tag") or 0)
         counter = self._counts.get((group, side))
         if counter is None:
             counter = self._counts.setdefault((group, side), itertools.count())
         index, seq = next(counter), next(self._next)
         slot = seq if seq < KEEP else KEEP + (seq - KEEP) % RING
-        chunk = self._chunk(slot)
+        number = slot // PER_CHUNK
+        chunk = self._chunks[number] if number < len(self._chunks) else self._grow_to(number)
         if chunk is None:
             return ()
         at = slot % PER_CHUNK * RECORD.size
         chunk[at + STATE] = EMPTY  # in the ring it held an older call
+        six = shape if len(shape) == 6 else (*shape, 0, 0, 0, 0, 0, 0)[:6]
         RECORD.pack_into(
             chunk,
             at,
             *(time.monotonic(), 0.0, 0.0, 0.0),
-            *(facts.bytes, seq, frame.f_lineno, 0, facts.peer, given("tag") or 0, index),
-            *(group, file, 0, self._name(facts.detail) if facts.detail else 0),
-            *(CODES[operation.name], facts.reduce_op, facts.dtype, len(facts.shape), flags, EMPTY),
-            *(*facts.shape, 0, 0, 0, 0, 0, 0)[:6],
+            *(size, seq, frame.f_lineno, 0, peer, tag, index),
+            *(group, file, 0, self._name(detail) if detail else 0),
+            *(CODES[operation.name], reduce_op, dtype, len(shape), flags, EMPTY),
+            *six,
         )
         chunk[at + STATE] = OPEN  # last: from here on the record counts
-        return (slot,)
+        return ((chunk, at),)
 
-    def _close(self, slot: int, state: int) -> None:
-        self._put(slot, RETURNED, TIME, time.monotonic())
-        self._chunks[slot // PER_CHUNK][slot % PER_CHUNK * RECORD.size + STATE] = state
-
-    def _put(self, slot: int, offset: int, form: struct.Struct, value: float) -> None:
-        at = slot % PER_CHUNK * RECORD.size + offset
-        form.pack_into(self._chunks[slot // PER_CHUNK], at, value)
-
-    def _remember(self, operation: Operation, result: Any, slots: tuple[int, ...]) -> None:
+    def _remember(self, operation: Operation, result: Any, slots: Slots) -> None:
         """Know a returned Work again when it is waited for; and who a recv has received from."""
         if operation.name == "recv":
-            self._put(slots[0], PEER, SIGNED, result)
+            chunk, at = slots[0]
+            SIGNED.pack_into(chunk, at + PEER, result)
         elif isinstance(result, list) and len(result) == len(slots):
             for work, slot in zip(result, slots, strict=True):
                 self._works[work] = (slot,)
@@ -235,19 +235,19 @@ class Ledger:
 
     def _group(self, group: Any) -> tuple[int, tuple[int, ...]]:
         """The number of a process group and its ranks; 0 if this rank has no such group."""
-        import torch.distributed as dist
-
+        dist = self._dist
         group = dist.group.WORLD if group is None else group
         name = getattr(group, "group_name", None)
         if name is None:
             return 0, ()
-        if name not in self._groups:
+        found = self._groups.get(name)
+        if found is None:
             try:
                 ranks = tuple(dist.get_process_group_ranks(group))
             except (KeyError, ValueError, RuntimeError):
                 return 0, ()  # a group that has been destroyed
-            self._groups[name] = (self._name(json.dumps([name, ranks])), ranks)
-        return self._groups[name]
+            found = self._groups[name] = (self._name(json.dumps([name, ranks])), ranks)
+        return found
 
     def _name(self, text: str) -> int:
         """The number, from 1, that stands for a text in the records; 0 if there are too many."""
@@ -261,9 +261,8 @@ class Ledger:
                     os.write(self._names_fd, json.dumps([number, text]).encode() + b"\n")
         return number
 
-    def _chunk(self, slot: int) -> mmap.mmap | None:
-        """The part of the file that holds a slot; None once the disk is full."""
-        number = slot // PER_CHUNK
+    def _grow_to(self, number: int) -> mmap.mmap | None:
+        """The part of the file with this number; None once the disk is full."""
         while number >= len(self._chunks):
             with self._lock:
                 if number >= len(self._chunks) and not self._grow():
@@ -289,17 +288,11 @@ class Ledger:
         return True
 
 
-class Given:
-    """A call's arguments by name, however they were passed; None for one that was left out."""
-
-    __slots__ = ("_args", "_at", "_kwargs")
-
-    def __init__(self, args: Sequence, kwargs: dict, at: dict[str, tuple[int, str]]):
-        self._args, self._kwargs, self._at = args, kwargs, at
-
-    def __call__(self, name: str) -> Any:
-        index = self._at.get(name, (len(self._args),))[0]
-        return self._args[index] if index < len(self._args) else self._kwargs.get(name)
+def close(slots: Slots, state: int) -> None:
+    """Note that these calls have come to their end."""
+    for chunk, at in slots:
+        TIME.pack_into(chunk, at + RETURNED, time.monotonic())
+        chunk[at + STATE] = state
 
 
 def _unwrapped(function: Callable) -> Callable:

@@ -9,11 +9,13 @@ and reduce_scatter; bytes are those that it passes in, or expects in a recv or s
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 SHAPE, DTYPE, REDUCE_OP, ROOT, DETAIL = "shape", "dtype", "reduce op", "root", "detail"
+
+NOBODY = -1  # the peer of a call that has none, or of a recv from anybody
 
 DTYPES = (
     *("", "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8"),
@@ -26,13 +28,12 @@ REDUCE_OPS = (
 )
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What one call passed in. `dtype` and `reduce_op` are numbers into the tables above, `peer` a
     global rank, -1 if there is none."""
 
     bytes: int = 0
-    peer: int = -1
+    peer: int = NOBODY
     reduce_op: int = 0
     dtype: int = 0
     shape: tuple[int, ...] = ()
@@ -61,56 +62,77 @@ class Operation:
 
     nothing = Facts()
 
-    def facts(self, given: Callable[[str], Any], ranks: Sequence[int]) -> Facts:
+    @functools.cached_property
+    def unusual(self) -> bool:
+        many = self.many or self.objects or self.text
+        return bool(many) or self.name in (*EXCHANGES, "new_group")
+
+    @functools.cached_property
+    def reduces(self) -> bool:
+        return REDUCE_OP in self.agree
+
+    def facts(self, given: Mapping[str, Any], ranks: Sequence[int]) -> Facts:
         """The facts of a call in a group of these ranks. Raises if an argument is of no use."""
-        tensor = given(self.tensor) if self.tensor else None
+        tensor = given.get(self.tensor)
         shape, size, dtype, detail = (), 0, 0, ""
-        if tensor is not None and not isinstance(tensor, list | tuple):
-            shape, size, dtype = tuple(tensor.shape), tensor.nbytes, dtype_number(tensor.dtype)
-        elif tensor:
+        if isinstance(tensor, list | tuple):
             size, dtype = sum(one.nbytes for one in tensor), dtype_number(tensor[0].dtype)
             detail = sizes([one.shape for one in tensor])
-        many = given(self.many) if self.many else None
+        elif tensor is not None:
+            shape, size, dtype = tensor.shape, tensor.nbytes, dtype_number(tensor.dtype)
+        if self.unusual:
+            shape, size, detail = self._unusual(given, tensor, ranks, (shape, size, detail))
+        op = reduce_number(given.get("op")) if self.reduces else 0
+        peer = NOBODY if self.root is None else self._peer(given, ranks)
+        return Facts(size, peer, op, dtype, shape, detail)
+
+    def _unusual(
+        self,
+        given: Mapping[str, Any],
+        tensor: Any,
+        ranks: Sequence[int],
+        found: tuple[tuple[int, ...], int, str],
+    ) -> tuple[tuple[int, ...], int, str]:
+        """Shape, bytes and detail where they are more than those of one tensor."""
+        shape, size, detail = found
+        many = given.get(self.many) if self.many else None
         if many is not None and any(one.shape != tensor.shape for one in many):
             # Parts of different sizes: a rank's own may differ, the list of them all may not.
-            shape, detail = (), sizes([one.shape for one in many])
+            return (), size, sizes([one.shape for one in many])
         if self.name in EXCHANGES:
-            shape, size, detail = exchange(given, tensor, len(ranks))
+            return exchange(given, tensor, len(ranks))
         if self.objects:
-            shape = (len(given(self.objects)),)
+            return (len(given[self.objects]),), size, detail
         if self.name == "new_group":
-            detail = repr(sorted(ranks if given("ranks") is None else given("ranks")))
-        elif self.text:
-            detail = repr(given(self.text))
-        op = reduce_number(given("op")) if REDUCE_OP in self.agree else 0
-        return Facts(size, self._peer(given, ranks), op, dtype, shape, detail)
+            return shape, size, repr(sorted(given.get("ranks") or ranks))
+        return shape, size, repr(given.get(self.text)) if self.text else detail
 
-    def _peer(self, given: Callable[[str], Any], ranks: Sequence[int]) -> int:
-        if self.root is None:
-            return -1
-        peer, inside = given(self.root), given(f"group_{self.root}")
+    def _peer(self, given: Mapping[str, Any], ranks: Sequence[int]) -> int:
+        peer, inside = given.get(self.root), given.get(f"group_{self.root}")
         if inside is not None:
             return ranks[inside]
         if peer is None:
-            return -1 if self.side == "recv" else 0  # from anybody; torch's default root is rank 0
+            return (
+                NOBODY if self.side == "recv" else 0
+            )  # from anybody; torch's default root is rank 0
         return int(peer)
 
-    def local(self, given: Callable[[str], Any]) -> bool:
+    def local(self, given: Mapping[str, Any]) -> bool:
         """Whether only the members call it, each for itself, so that no rank needs to keep step."""
-        return self.name == "new_group" and bool(given("use_local_synchronization"))
+        return self.name == "new_group" and bool(given.get("use_local_synchronization"))
 
 
 def exchange(
-    given: Callable[[str], Any], tensor: Any, members: int
+    given: Mapping[str, Any], tensor: Any, members: int
 ) -> tuple[tuple[int, ...], int, str]:
     """all_to_all: how many elements go to each rank and come from each, as "2,3 from 1,4"."""
     if isinstance(tensor, list | tuple):
-        out = given("output_tensor_list")
+        out = given.get("output_tensor_list")
         parts = [one.numel() for one in tensor], [one.numel() for one in out]
         return (), sum(one.nbytes for one in tensor), told_parts(*parts)
-    out = given("output")
-    sent = splits(given("input_split_sizes"), tensor, members)
-    received = splits(given("output_split_sizes"), out, members)
+    out = given.get("output")
+    sent = splits(given.get("input_split_sizes"), tensor, members)
+    received = splits(given.get("output_split_sizes"), out, members)
     return tuple(tensor.shape), tensor.nbytes, told_parts(sent, received)
 
 
@@ -133,8 +155,17 @@ def sizes(shapes: Sequence[Sequence[int]]) -> str:
     return "[" + ", ".join(str(list(shape)) for shape in shapes) + "]"
 
 
-@functools.cache
 def dtype_number(dtype: Any) -> int:
+    number = _dtype_numbers.get(dtype)
+    if number is None:
+        number = _dtype_numbers[dtype] = _dtype_number(dtype)
+    return number
+
+
+_dtype_numbers: dict[Any, int] = {}
+
+
+def _dtype_number(dtype: Any) -> int:
     name = str(dtype).removeprefix("torch.")
     return DTYPES.index(name) if name in DTYPES else len(DTYPES) - 1
 

@@ -66,9 +66,10 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
 
 
 def afterwards(run: Run) -> list[str]:
-    """How the ranks ended that failed after their calls did not fit together."""
+    """How the ranks ended that failed after their calls did not fit together; echoes left out."""
     failed = [rank for rank in run if rank.exitcode is not None and not succeeded(rank)]
-    return [f"  After that {sentence([rank], run).rstrip('.')}." for rank in failed]
+    told = [sentence([rank], run, first=False) for rank in failed if not lost_peer(rank)]
+    return [f"  After that {one.rstrip('.')}." for one in told]
 
 
 def needed(run: Run, gone: Sequence[Rank]) -> list[str]:
@@ -133,14 +134,15 @@ def is_echo(*told: str) -> bool:
     return any(one.partition(":")[0] in TORCHS and ECHO.search(one) for one in told)
 
 
-def sentence(ranks: list[Rank], run: Run) -> str:
-    """What happened to these ranks, which ended alike, where, in one sentence."""
+def sentence(ranks: list[Rank], run: Run, first: bool = True) -> str:
+    """What happened to these ranks, which ended alike, where, in one sentence. `first`: before the
+    others failed, if they did."""
     rank, who = ranks[0], names([rank.rank for rank in ranks])
     if rank.failure and rank.failure.kind == "exit":
         return f"{who} {exit_phrase(rank)}."
     if rank.failure:
         message = first_line(rank.failure.message)
-        failed = "failed" if len(ranks) == len(run) else "failed first"
+        failed = "failed first" if first and len(ranks) < len(run) else "failed"
         return f"{who} {failed}{at(rank)}: {rank.failure.kind}" + (
             f": {message}" if message else ""
         )
@@ -293,11 +295,15 @@ def recorded(run: Run) -> list[str]:
             counts.setdefault(record.name, [0] * len(run))[rank.rank] += 1
     return [
         f'  Recorded "{name}": '
-        + "; ".join(f"{n} times on {stall.names(ranks)}" for n, ranks in by_count(made).items())
+        + "; ".join(f"{times(n)} on {names(ranks)}" for n, ranks in by_count(made).items())
         + "."
         for name, made in counts.items()
         if len(set(made)) > 1
     ]
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def by_count(made: Sequence[int]) -> dict[int, list[int]]:
