@@ -77,7 +77,8 @@ def standing(rank: Rank, run: Run, unmet: Sequence[Meeting]) -> Standing:
         return Standing(rank.rank, "unknown", "had not started the script")
     if rank.called and not rank.joined:
         on = absent(rank, run)
-        return Standing(rank.rank, "inside", INSIDE["init_process_group"], on=on)
+        name = "init_process_group"
+        return Standing(rank.rank, "inside", INSIDE[name], function=name, on=on)
     return Standing(rank.rank, "unknown", "was still running")
 
 
@@ -237,7 +238,7 @@ def grouped(found: Sequence[Standing]) -> list[list[Standing]]:
     return list(groups.values())
 
 
-def sentence(group: Sequence[Standing], missed: Collection[int] = ()) -> str:
+def sentence(group: Sequence[Standing]) -> str:
     """Where these ranks, which stand alike, stood: "rank 0 waits in barrier, line 11"."""
     one, who = group[0], names([each.rank for each in group])
     what = one.what if len(group) == 1 else plural(one.what)

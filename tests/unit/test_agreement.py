@@ -5,62 +5,20 @@ The wrappers are the real ones, around functions that do nothing but have torch'
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import torch
 import torch.distributed as dist
+from ledgers import MEMBERS, Ranks
 
-from ddp_lessons import agreement, calls, ledger, operations
+from ddp_lessons import ledger, operations
 from ddp_lessons.agreement import Book
 from ddp_lessons.run import Meeting
 
-MEMBERS = (0, 1)
 SUM, MAX = dist.ReduceOp.SUM, dist.ReduceOp.MAX
 
 
 def ones(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.ones(shape, dtype=dtype)
-
-
-class Ranks:
-    """Ledgers of a few ranks, written in this process. `rank[0].all_reduce(x)` makes a call."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, members=MEMBERS):
-        def group(self: ledger.Ledger, given: object) -> tuple[int, tuple[int, ...]]:
-            name, ranks = given or ("0", members)
-            return self._name(f'["{name}", {list(ranks)}]'), tuple(ranks)
-
-        monkeypatch.setattr(ledger.Ledger, "_group", group)
-        self._folders = {rank: folder / str(rank) for rank in members}
-        for one in self._folders.values():
-            one.mkdir()
-        self._rank = {rank: Rank(ledger.Ledger(one)) for rank, one in self._folders.items()}
-
-    def __getitem__(self, rank: int) -> Rank:
-        return self._rank[rank]
-
-    def book(self) -> Book:
-        return agreement.book(
-            calls.read(rank, folder, Path(__file__), "test.py")
-            for rank, folder in self._folders.items()
-        )
-
-
-class Rank:
-    def __init__(self, made: ledger.Ledger):
-        self._ledger = made
-
-    def __getattr__(self, name: str) -> Callable:
-        real = getattr(dist, name)
-
-        @functools.wraps(real)
-        def nothing(*args: object, **kwargs: object) -> None:
-            return None
-
-        return self._ledger.wrap(nothing, operations.OPERATIONS[name])
 
 
 @pytest.fixture
@@ -301,14 +259,14 @@ def test_roots_given_as_ranks_of_the_group_are_turned_into_global_ranks(tmp_path
     two[2].broadcast(X, group=high, group_src=1)
     two[5].broadcast(X, 5, group=high)
     assert two.book().disagreements() == []
-    (call,) = calls.read(2, tmp_path / "2", Path(__file__), "test.py")
+    (call,) = two.calls(2)
     assert (call.root, call.group) == (5, (2, 5))
 
 
 def test_wrong_arguments_are_left_to_torch_to_refuse(ranks):
     ranks[0].all_reduce("no tensor")
     ranks[0].all_reduce()
-    assert [call.op for call in calls.read(0, ranks._folders[0], Path("x"), "x")] == [
+    assert [call.op for call in ranks.calls(0)] == [
         "all_reduce",
         "all_reduce",
     ]
@@ -321,7 +279,7 @@ def test_very_many_calls_keep_the_first_and_the_last(ranks, monkeypatch):
     for rank in MEMBERS:
         for index in range(count):
             ranks[rank].all_reduce(ones(1) if index < count - 1 else ones(1 + rank))
-    kept = calls.read(0, ranks._folders[0], Path("x"), "x")
+    kept = ranks.calls(0)
     assert [call.seq for call in kept] == [
         *range(ledger.PER_CHUNK),
         *range(count - ledger.PER_CHUNK, count),
