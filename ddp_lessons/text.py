@@ -6,10 +6,11 @@ The same on every machine: no times, process ids, devices or paths.
 from __future__ import annotations
 
 import re
+import signal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ddp_lessons.run import Run
+    from ddp_lessons.run import Rank, Run
 
 HEAD_LINES, TAIL_LINES = 12, 6  # of each rank's output, in a summary
 
@@ -99,6 +100,20 @@ def few(rows: list[list[str]], most: int = 12, head: int = 4, tail: int = 2) -> 
     alike = all(row[1:] == rows[0][1:] for row in between)
     note = f"… {len(between)} {'ranks alike' if alike else 'more ranks'} …"
     return [*rows[:head], [note] + [""] * (len(rows[0]) - 1), *rows[-tail:]]
+
+
+def ending(rank: Rank) -> str:
+    """How a rank ended, in a few words."""
+    if rank.finished and rank.exitcode == 0:
+        return "end of script"
+    if rank.failure:
+        where = f", line {rank.failure.line}" if rank.failure.line else ""
+        return f"{rank.failure.kind}{where}"
+    if rank.exitcode is None:
+        return "stopped"
+    if rank.exitcode < 0 and -rank.exitcode in set(signal.Signals):
+        return f"killed by {signal.Signals(-rank.exitcode).name}"
+    return f"exit code {rank.exitcode}"
 
 
 def summary(run: Run) -> str:

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 # The public views and the modules that hold them; no module bears its view's name.
 _HOMES = {
     "bytes_per_device": "device_bytes",
+    "calls": "call_lanes",
     "machines": "rank_grid",
     "meeting": "lanes",
     "memories": "variables",
     "moments": "lanes",
+    "waits": "waiting",
 }
-__all__ = ["bytes_per_device", "machines", "meeting", "memories", "moments"]
+__all__ = ["bytes_per_device", "calls", "machines", "meeting", "memories", "moments", "waits"]
 
 # The classes that notebooks show as HTML, and the functions in html.py that write it.
 _REPRS = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ddp_lessons.guess import told
 from ddp_lessons.run import Run
 from ddp_lessons.source import Source, lines, numbered
-from ddp_lessons.text import columns, few, folded
+from ddp_lessons.text import columns, ending, few, folded
 
 if TYPE_CHECKING:
     from ddp_lessons.guess import Comparison
@@ -118,15 +118,6 @@ def run(run: Run) -> str:
             title = f"rank {rank.rank} wrote to stderr ({len(rank.stderr.splitlines())} lines)"
             parts.append(details(title, pre(escape(chr(10).join(lines)))))
     return block("".join(parts))
-
-
-def ending(rank: object) -> str:
-    if rank.finished and rank.exitcode == 0:
-        return "end of script"
-    if rank.failure:
-        where = f", line {rank.failure.line}" if rank.failure.line else ""
-        return f"{rank.failure.kind}{where}"
-    return "stopped" if rank.exitcode is None else f"exit code {rank.exitcode}"
 
 
 def comparison(comparison: Comparison) -> str:

@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "run": {"placement", "text"},
     "folders": set(),
     "scripts": set(),
+    "meetings": {"operations", "run"},
     "calls": {"ledger", "operations", "run"},
     "agreement": {"calls", "ledger", "operations", "run"},
     "collect": {"agreement", "bootstrap", "calls", "places", "placement", "run", "text"},
@@ -70,7 +71,12 @@ MAY_IMPORT = {
     "guess": {"text"},
     "magic": {"folders", "launcher", "run"},
     "views": set(),
-    "views.*": {"agreement", "guess", "machine", "run", "source", "stall", "text", "views.theme"},
+    "views.*": {
+        *("guess", "machine", "meetings", "mismatch", "run", "source", "stall", "text"),
+        "views.call_layout",
+        "views.call_words",
+        "views.theme",
+    },
     "": {
         *("engines.forkserver", "guess", "launcher", "machine", "magic", "page", "run", "source"),
         "views",
