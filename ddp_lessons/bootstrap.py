@@ -25,7 +25,7 @@ import traceback
 import types
 from pathlib import Path
 
-from ddp_lessons import joining, ledger, lifeline, places
+from ddp_lessons import guard, joining, ledger, lifeline, places
 from ddp_lessons.worker import RECORDS
 
 SPEC, EVENTS, STACK = "spec.json", "events.jsonl", "stack"
@@ -40,6 +40,7 @@ def rank_folder(folder: Path, attempt: int, rank: int) -> Path:
 def main(folder: str, env: dict[str, str] | None = None) -> None:
     """Run the script of the launch in `folder` as one rank. Does not return."""
     lifeline.lead_own_group()
+    guard.adopt_orphans()  # they end with this rank
     lifeline.hang_on(Path(folder))
     if env is not None:
         # A forked child has the environment of the server's start, not the kernel's of today.
@@ -227,6 +228,7 @@ def said_by(error: BaseException) -> str:
 
 def agent(folder: str, argv: list[str]) -> None:
     """Be torchrun, on the lifeline: it must not outlive the launching process either."""
+    guard.stand(Path(folder))
     lifeline.lead_own_group()
     lifeline.hang_on(Path(folder))
     sys.argv = ["torchrun", *argv]

@@ -41,8 +41,9 @@ _held: list[list[int]] = []
 def _let_go_of_all() -> None:
     """In a child that this process forks: the workers hang on this process, not on its children."""
     while _held:
-        for end in _held.pop():
-            os.close(end)
+        ends = _held.pop()
+        while ends:  # emptied, so that an exit of this child closes nothing twice
+            os.close(ends.pop())
 
 
 if hasattr(os, "register_at_fork"):
@@ -83,7 +84,7 @@ def hang_on(folder: Path) -> None:
     if not hasattr(os, "mkfifo"):
         _watch_parent()
         return
-    fd = _reach(folder)
+    fd = reach(folder)
     _let_system_kill(fd, -os.getpgrp())
     os.set_blocking(fd, True)
 
@@ -98,19 +99,20 @@ def hang_on(folder: Path) -> None:
 def hang_on_without_a_thread(folder: Path) -> None:
     """The same for this process alone, by the operating system alone. Nothing outside Linux."""
     if hasattr(os, "mkfifo"):
-        fd = _reach(folder)
+        fd = reach(folder)
         _let_system_kill(fd, os.getpid())
         with contextlib.suppress(BlockingIOError):  # that is: it is still held
             os.read(fd, 1)
             os._exit(1)
 
 
-def _reach(folder: Path) -> int:
+def reach(folder: Path) -> int:
+    """Open the reading end, and leave if the folder has gone: the launching process has ended."""
     try:
         # Non-blocking: a blocking open would wait for ever if the launching process is dead.
         return os.open(folder / NAME, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
-        os._exit(1)  # the launching process has ended and taken the folder along
+        os._exit(1)
 
 
 def _let_system_kill(fd: int, owner: int) -> None:

@@ -6,7 +6,6 @@ import of torch. Where a platform has none (Windows) the same code runs on spawn
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import multiprocessing
 import os
@@ -19,9 +18,11 @@ import time
 import types
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from multiprocessing import util
 from multiprocessing.connection import wait
+from pathlib import Path
 
-from ddp_lessons import bootstrap, folders, lifeline
+from ddp_lessons import bootstrap, folders, guard, lifeline
 from ddp_lessons.engines import Job, server
 from ddp_lessons.run import say
 
@@ -50,6 +51,23 @@ def prepare() -> None:
             forkserver.ensure_running()
 
 
+def _forget_server() -> None:
+    """In a child that this process forks: the server is not its own, and it may need one."""
+    global _lock
+    _lock = threading.Lock()  # the other threads, which may hold it, are not in the child
+    if "multiprocessing.forkserver" in sys.modules:
+        from multiprocessing import forkserver
+
+        alive = forkserver._forkserver._forkserver_alive_fd
+        if alive is not None:
+            os.close(alive)
+        forkserver._forkserver.__init__()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_server)
+
+
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
     """What starts here is deaf to Stop: it reaches the kernel's whole process group and would end
@@ -66,14 +84,15 @@ def _shorten_socket_path() -> None:
     config = multiprocessing.process.current_process()._config
     if len(tempfile.gettempdir()) > LONGEST_TMPDIR and config.get("tempdir") is None:
         config["tempdir"] = folder = tempfile.mkdtemp(prefix="pymp-", dir="/tmp")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        # Not atexit: a child that this process forks would take its folder away.
+        util.Finalize(None, shutil.rmtree, [folder], {"ignore_errors": True}, exitpriority=-100)
 
 
 @contextmanager
 def _server_environment() -> Iterator[None]:
     """Keep the server single-threaded: a fork that copies a process with OpenMP or OpenBLAS threads
     copies none of the threads, and the child waits for them for ever. And tell it where to live."""
-    home = folders.session() / "server"
+    home = _home()
     if not home.exists():
         home.mkdir()
         lifeline.hold(home)  # to the end of this process
@@ -90,6 +109,11 @@ def _server_environment() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _home() -> Path:
+    """The server's own folder."""
+    return folders.session() / "server"
 
 
 @contextmanager
@@ -177,6 +201,7 @@ class Engine:
         deadline = time.monotonic() + 10
         while self._processes and time.monotonic() < deadline:
             self.wait(deadline - time.monotonic())
+        guard.sweep(_home())
 
 
 def _kill_group(process: multiprocessing.process.BaseProcess) -> None:

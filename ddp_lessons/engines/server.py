@@ -8,7 +8,7 @@ leave it behind until that is done. Importing this module anywhere else does not
 import os
 from pathlib import Path
 
-from ddp_lessons import lifeline
+from ddp_lessons import guard, lifeline
 
 HOME = "DDP_LESSONS_SERVER"  # set for the server alone: the folder with its log and its lifeline
 
@@ -18,6 +18,7 @@ def settle(home: Path) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
+    guard.stand(home)
     lifeline.hang_on_without_a_thread(home)
 
 

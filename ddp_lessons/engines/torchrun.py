@@ -152,10 +152,12 @@ class Engine:
         while any(map(_is_alive, ranks)) and time.monotonic() < deadline:
             time.sleep(POLL)
         for agent in self._agents:
+            # On the lifeline too. It is the agent's guard that is waited for, where there is one.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                agent.wait(timeout=10)
             if agent.poll() is None:
                 agent.kill()
-        for agent in self._agents:
-            agent.wait(timeout=10)
+                agent.wait(timeout=10)
         self._running.clear()
 
 

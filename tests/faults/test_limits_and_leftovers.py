@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 
 import pytest
-from processes import gone, in_groups, told
+from processes import gone, in_groups, told, until
 
 from ddp_lessons import WorkerError, launch
 
@@ -106,6 +107,57 @@ def test_what_a_finished_rank_has_left_running_is_ended_too(script):
     run = launch(script(text), 2)
     gone(lambda: left(run), 2)
     assert not any(told(pid) for pid in run.values("pid"))
+
+
+AWAY = """
+    import subprocess, sys
+    import torch.distributed as dist
+    from ddp_lessons.worker import process_group, record
+    # One with its own session, and one whose parent has ended, too.
+    apart = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    told = subprocess.run(["sh", "-c", "setsid sleep 600 > /dev/null 2>&1 & echo $!"],
+                          capture_output=True, text=True)
+    record("away", apart=apart.pid, orphan=int(told.stdout))
+    with process_group():
+        dist.barrier()
+    exec(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux holds them")
+@pytest.mark.parametrize("engine", ["forkserver", pytest.param("torchrun", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("end", ["pass", "__import__('os')._exit(3)"])
+def test_a_child_in_a_session_of_its_own_ends_with_its_rank(script, end, engine):
+    try:
+        run = launch(script(AWAY), 2, args=[end], engine=engine)
+    except WorkerError as error:
+        run = error.run
+    pids = run.values("apart") + run.values("orphan")
+    assert len(set(pids)) == 4
+    assert not any(told(pid) for pid in pids)
+
+
+def test_a_child_that_lost_its_parent_lives_as_long_as_its_rank_though_other_runs_end(script):
+    hello = script("print('hello')\n", name="hello.py")
+    text = """
+        import os, subprocess, sys, time
+        from ddp_lessons.worker import record
+        told = subprocess.run(["sh", "-c", "setsid sleep 600 > /dev/null 2>&1 & echo $!"],
+                              capture_output=True, text=True)
+        open(sys.argv[1] + "/there", "w").close()
+        while not os.path.exists(sys.argv[1] + "/go"):
+            time.sleep(0.01)
+        record("orphan", alive=os.path.exists(f"/proc/{int(told.stdout)}/exe"))
+    """
+    path, runs = script(text), []
+    folder = path.parent
+    thread = threading.Thread(target=lambda: runs.append(launch(path, 1, args=[folder])))
+    thread.start()
+    until(lambda: (folder / "there").exists())
+    launch(hello, 2)
+    (folder / "go").touch()
+    thread.join()
+    assert runs[0].values("alive") == [True]
 
 
 def test_a_data_loader_with_workers_works_and_leaves_nothing_behind(script):

@@ -8,6 +8,8 @@ import time
 import pytest
 from processes import Kernel, gone, kernel, told, until
 
+from ddp_lessons.guard import parent
+
 AT_ONCE = 5.0  # seconds; the design says 0.5, and a loaded machine needs room
 
 WAITS = """
@@ -16,7 +18,7 @@ WAITS = """
     import torch.distributed as dist
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     dist.init_process_group("gloo")
-    subprocess.Popen(["sleep", "600"])
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
     (Path(sys.argv[1]) / f"{sys.argv[2]}_{dist.get_rank()}").touch()
     if dist.get_rank() == 1:
         dist.barrier()
@@ -44,8 +46,9 @@ def stop(started: Kernel, cell: str) -> str:
 
 def workers(started: Kernel) -> set[int]:
     """The living ranks, agents and children of theirs: all that has left the kernel's own group,
-    in which the server and multiprocessing's tracker stay for the next launch."""
-    return {pid for pid in started.others() if group(pid) != started.pid}
+    but for the server's guard. Server and guard and multiprocessing's tracker stay for the next."""
+    left = {pid for pid in started.others() if group(pid) != started.pid}
+    return left - servers(started)
 
 
 def group(pid: int) -> int:
@@ -73,8 +76,12 @@ def test_stop_while_torch_is_being_imported_leaves_a_kernel_that_can_launch(star
 
 
 def servers(started: Kernel) -> set[int]:
-    line = "multiprocessing.forkserver"
-    return {pid for pid in started.others() - workers(started) if line in " ".join(told(pid))}
+    """The server as the kernel knows it: its guard, which ends with it."""
+    return {pid for pid in started.others() if serves(pid) and parent(pid) == started.pid}
+
+
+def serves(pid: int) -> bool:
+    return "multiprocessing.forkserver" in " ".join(told(pid))
 
 
 def loads_torch(pid: int) -> bool:
@@ -101,4 +108,43 @@ def test_stop_while_ranks_are_being_started_leaves_none(started, script):
     cell = started.begin(f"from ddp_lessons import launch\nlaunch({str(path)!r}, 64)")
     until(lambda: len(workers(started)) > 4)
     assert stop(started, cell).endswith("ranks stopped")
+    works(started, script)
+
+
+# Stop comes a second time at the worst moment: as soon as the engine begins to clean up.
+AGAIN = """
+import importlib, signal, time
+from ddp_lessons import launch
+engine = importlib.import_module("ddp_lessons.engines.{engine}").Engine
+clean_up = engine.stop
+def stop(self):
+    engine.stop = clean_up
+    signal.raise_signal(signal.SIGINT)
+    for _ in range(100):
+        time.sleep(0.001)
+    clean_up(self)
+engine.stop = stop
+launch({path!r}, 2, engine={engine!r}, args=[{folder!r}, {engine!r}])
+"""
+
+
+@pytest.mark.parametrize("engine", ["forkserver", pytest.param("torchrun", marks=pytest.mark.slow)])
+def test_a_second_stop_does_not_interrupt_the_clean_up(started, script, tmp_path, engine):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    cell = started.begin(AGAIN.format(engine=engine, path=str(script(WAITS)), folder=str(folder)))
+    until(lambda: len(list(folder.iterdir())) == 2)
+    assert stop(started, cell) == "2 ranks stopped"
+    works(started, script)
+
+
+def test_a_stop_pressed_ten_times_is_heard_once(started, script, tmp_path):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    path = str(script(WAITS))
+    cell = started.begin(f"launch({path!r}, 2, args=[{str(folder)!r}, 'x'])")
+    until(lambda: len(list(folder.iterdir())) == 2)
+    for _ in range(9):
+        started.interrupt()
+    assert stop(started, cell) == "2 ranks stopped"
     works(started, script)

@@ -9,6 +9,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 from processes import GENEROUS, Kernel, gone, in_groups, kernel, marked, told, until
 
@@ -16,7 +17,8 @@ from ddp_lessons import launch
 
 SOON = 2.0  # seconds: the design's promise
 
-# Ranks that are as hard to end as they can be. Each says in the folder args[0] that it is there.
+# Ranks that are as hard to end as they can be: deaf, with a child, with one in a session of its own
+# and one that has lost its parent. Each says in the folder args[0] that it is there.
 STUBBORN = """
     import os, re, signal, subprocess, sys, time
     from pathlib import Path
@@ -24,6 +26,8 @@ STUBBORN = """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     subprocess.Popen([sys.executable, "-c", child])
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    subprocess.run(["sh", "-c", "setsid sleep 600 & exit"])
     (Path(sys.argv[1]) / f"{sys.argv[2]}_{os.environ['RANK']}").write_text(str(os.getpid()))
     if os.environ["RANK"] == "1":
         re.match(r"(a+)+$", "a" * 60 + "b")  # holds the GIL for ever
@@ -55,9 +59,9 @@ def code(script, folder: Path, engines: tuple[str, ...]) -> str:
 
 
 def wait_for_ranks(started: Kernel, folder: Path, engines: int) -> None:
-    """Until two ranks of each engine are there, each with a child of its own."""
+    """Until two ranks of each engine are there, each with three children."""
     until(lambda: len(list(folder.iterdir())) == 2 * engines)
-    assert len(started.others()) >= 4 * engines
+    assert len(started.others()) >= 8 * engines
 
 
 def test_no_worker_survives_a_kernel_kill(script, tmp_path):
@@ -123,6 +127,7 @@ def acting_as(started: Kernel, role: str) -> list[int]:
 def test_the_next_launch_works_when_the_server_was_killed(script):
     hello = script("print('hello')\n")
     server = launch(hello, 1)[0].parent
+    guard = psutil.Process(server).ppid()
     os.kill(server, signal.SIGKILL)
-    until(lambda: os.waitid(os.P_PID, server, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+    until(lambda: os.waitid(os.P_PID, guard, os.WEXITED | os.WNOHANG | os.WNOWAIT))
     assert launch(hello, 2)[1].stdout == "hello\n"

@@ -95,6 +95,36 @@ def test_eight_launches_at_once_from_four_files_without_a_main_guard(script, tmp
     gone(lambda: marked(mark) - {os.getpid()}, 2)
 
 
+FORKS = """
+    import multiprocessing, os, sys
+    from concurrent.futures import ProcessPoolExecutor
+    from ddp_lessons import launch
+
+    def work(number):
+        return launch("sum.py", 2, args=[number]).values("sum")
+
+    print(work(1))
+    if os.fork() == 0:
+        print(work(2), flush=True)
+        sys.exit(0)
+    assert os.wait()[1] == 0
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        print(pool.submit(work, 3).result())
+    print(work(4))
+"""
+
+
+def test_a_child_that_a_program_forks_after_a_launch_can_launch_too(script, tmp_path, mark):
+    script(SUM, name="sum.py")
+    file = script(FORKS, name="forks.py")
+    done = subprocess.run(
+        [sys.executable, "-u", file], cwd=tmp_path, capture_output=True, text=True, timeout=GENEROUS
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [f"[{2 * n}.0, {2 * n}.0]" for n in (1, 2, 3, 4)]
+    gone(lambda: marked(mark) - {os.getpid()}, 2)
+
+
 def renamed(file: str) -> list[str]:
     """The command that runs a file under another host name, where this user may give one."""
     rename = ["unshare", "--uts", "sh", "-c", 'hostname no-such-host.invalid && exec "$@"', "sh"]

@@ -18,11 +18,12 @@ MAY_IMPORT = {
     "scripts.*": {"worker"},
     "worker": set(),
     "lifeline": set(),
+    "guard": {"lifeline"},
     "places": set(),
     "operations": set(),
     "joining": set(),
     "ledger": {"operations", "places"},
-    "bootstrap": {"joining", "ledger", "lifeline", "places", "worker"},
+    "bootstrap": {"guard", "joining", "ledger", "lifeline", "places", "worker"},
     # what starts them and reads what they leave
     "placement": set(),
     "text": {"run"},
@@ -44,9 +45,11 @@ MAY_IMPORT = {
     "progress": {"bootstrap", "collect", "text", "worker"},
     "live": {"page", "progress"},
     "engines": set(),
-    "engines.server": {"lifeline"},
+    "engines.server": {"guard", "lifeline"},
     "engines.frozen": set(),
-    "engines.forkserver": {"bootstrap", "engines", "engines.server", "folders", "lifeline", "run"},
+    "engines.forkserver": {
+        *("bootstrap", "engines", "engines.server", "folders", "guard", "lifeline", "run"),
+    },
     "engines.torchrun": {"bootstrap", "collect", "engines"},
     "arguments": {"engines", "folders", "run"},
     "launcher": {
@@ -72,7 +75,7 @@ MAY_IMPORT = {
     "magic": {"folders", "launcher", "run"},
     "views": set(),
     "views.*": {
-        *("guess", "machine", "meetings", "mismatch", "run", "source", "stall", "text"),
+        *("guess", "machine", "meetings", "mismatch", "report", "run", "source", "stall", "text"),
         "views.call_layout",
         "views.call_words",
         "views.theme",
@@ -84,7 +87,7 @@ MAY_IMPORT = {
     "__main__": {"machine"},
 }
 
-MAY_TOUCH_PROCESSES = {"bootstrap", "lifeline", "engines.forkserver", "engines.torchrun"}
+MAY_TOUCH_PROCESSES = {"bootstrap", "guard", "lifeline", "engines.forkserver", "engines.torchrun"}
 PROCESS_MODULES = {"subprocess", "multiprocessing"}
 PROCESS_CALLS = {"kill", "killpg", "fork", "_exit", "waitpid", "execv", "spawnv", "system", "popen"}
 
