@@ -238,6 +238,19 @@ def limit_report(run: Run, timeout: float) -> tuple[int | None, str]:
     lines = [
         f"{run.script}: after {timeout:g} s, {told}" + (f"; {more} more." if more > 0 else ".")
     ]
+    lines += places(groups)
+    lines += [f"  {words}" for words in (*awaited(found), *joining(run), stall.cause(found))]
+    lines += recorded(run)
+    alone = missed.pop() if len(missed) == 1 else None
+    return alone, "\n".join(lines)
+
+
+MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in the lines below
+
+
+def places(groups: Sequence[Sequence[stall.Standing]]) -> list[str]:
+    """The lines of the reader's code where ranks stand, those that stand alike together."""
+    lines = []
     for group in groups[:MOST_PLACES]:
         one = group[0]
         if one.source:
@@ -247,13 +260,7 @@ def limit_report(run: Run, timeout: float) -> tuple[int | None, str]:
                 lines += [f"  {who}: {first.lstrip()}", *others]
             else:
                 lines += [f"  {who}: {one.file}, line {one.line}", f"    {one.source}"]
-    lines += [f"  {words}" for words in (*awaited(found), *joining(run), stall.cause(found))]
-    lines += recorded(run)
-    alone = missed.pop() if len(missed) == 1 else None
-    return alone, "\n".join(lines)
-
-
-MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in the lines below
+    return lines
 
 
 def awaited(found: Sequence[stall.Standing]) -> list[str]:

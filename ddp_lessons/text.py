@@ -117,9 +117,11 @@ def ending(rank: Rank) -> str:
 
 
 def summary(run: Run) -> str:
-    """The run as text, the same on every machine: no times, process ids, devices or paths."""
+    """The run as text, the same on every machine: no times, process ids, devices or paths. What
+    went wrong comes first, then what was recorded, then what was printed."""
     plural = "rank" if run.world_size == 1 else "ranks"
     parts = [f"{run.script} on {run.world_size} {plural}: {'ok' if run.ok else 'failed'}"]
+    parts += run.report.splitlines()
     table = columns(run)
     if table:
         head = ["rank", *(name for name, _ in table)]

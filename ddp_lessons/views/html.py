@@ -6,9 +6,12 @@ and adds what differs from machine to machine: devices, backends, seconds, stder
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
+from ddp_lessons import report, stall
 from ddp_lessons.guess import told
 from ddp_lessons.run import Run
 from ddp_lessons.source import Source, lines, numbered
@@ -36,6 +39,9 @@ font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-si
 background:none;color:inherit}}
 .ddp-row{{display:inline-block;min-width:100%;padding-left:.4em;box-sizing:border-box}}
 .ddp-lit{{background:rgba(209,96,10,.16);box-shadow:inset 3px 0 0 #d1600a}}
+.ddp .ddp-t td.ddp-mono{{font-family:var(--jp-code-font-family,monospace);
+font-size:var(--jp-code-font-size,13px)}}
+.ddp .ddp-first{{margin:.3em 0}}
 .ddp .ddp-soft{{color:{_SOFT}}}
 .ddp summary{{cursor:pointer;color:{_SOFT}}}
 .ddp-k{{color:var(--jp-mirror-editor-keyword-color,#008000);font-weight:600}}
@@ -49,14 +55,15 @@ def block(inner: str) -> str:
     return f'<style>{CSS}</style><div class="ddp">{inner}</div>'
 
 
-def table(head: list[str], rows: list[list[str]], caption: str) -> str:
+def table(head: list[str], rows: list[list[str]], caption: str, code: str = "") -> str:
     """A table of escaped cells, the first of each row its heading. Columns of numbers stand right,
-    others left."""
+    others left; the column headed `code` holds code."""
     left = [not all(_is_number(row[i]) for row in rows) for i in range(len(head))]
 
     def cell(tag: str, index: int, text: str, scope: str = "") -> str:
-        side = ' class="ddp-l"' if left[index] else ""
-        return f"<{tag}{side}{scope}>{escape(text)}</{tag}>"
+        kinds = ["ddp-l"] * left[index] + ["ddp-mono"] * (head[index] == code and tag == "td")
+        kind = f' class="{" ".join(kinds)}"' if kinds else ""
+        return f"<{tag}{kind}{scope}>{escape(text)}</{tag}>"
 
     top = "".join(cell("th", i, text, ' scope="col"') for i, text in enumerate(head))
     body = "".join(
@@ -80,10 +87,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def pre(code: str) -> str:
+def pre(code: str, wrap: bool = False) -> str:
     """Preformatted HTML. Its style stands in the tag too: notebooks keep that one when they strip
     style sheets, and would break lines in the middle of a word without it."""
-    style = "white-space:pre;word-break:normal;overflow-x:auto"
+    space = "pre-wrap" if wrap else "pre"
+    style = f"white-space:{space};word-break:normal;overflow-x:auto"
     return f'<pre class="ddp-code" style="{style}">{code}</pre>'
 
 
@@ -92,7 +100,7 @@ def details(summary: str, inner: str) -> str:
 
 
 def run(run: Run) -> str:
-    """A row a rank: device, how it ended, what it recorded and printed."""
+    """What went wrong, then a row a rank: device, how it ended, what it recorded and printed."""
     recorded = columns(run)
     printed = any(rank.stdout for rank in run)
     head = ["rank", "device", *(name for name, _ in recorded)]
@@ -111,13 +119,49 @@ def run(run: Run) -> str:
     plural = "rank" if run.world_size == 1 else "ranks"
     caption = f"{run.script} on {run.world_size} {plural}: {'ok' if run.ok else 'failed'}"
     small = f"{run.seconds:.2f} s · {run.placement.sentence}"
-    parts = [table(head, few(rows), caption), f'<div class="ddp-soft">{escape(small)}</div>']
+    parts = [*failure(run), table(head, few(rows), caption)]
+    parts.append(f'<div class="ddp-soft">{escape(small)}</div>')
     for rank in run:
         if rank.stderr.strip():
             lines = folded(rank.stderr)
             title = f"rank {rank.rank} wrote to stderr ({len(rank.stderr.splitlines())} lines)"
             parts.append(details(title, pre(escape(chr(10).join(lines)))))
     return block("".join(parts))
+
+
+def failure(run: Run) -> list[str]:
+    """The report. At the time limit a table stands for its lines on where each rank stood."""
+    if not run.report:
+        return []
+    first, _, rest = run.report.partition("\n")
+    parts = [f'<p class="ddp-first"><strong>{escape(first)}</strong></p>']
+    found = stall.standings(run)
+    places = "\n".join(report.places(stall.grouped(found)))
+    # Only the report of a run that came to its limit has these lines.
+    if places and places in rest:
+        groups = [[one] for one in found] if len(found) <= EACH else stall.grouped(found)
+        rows = [standing_row(group) for group in groups]
+        head = ["rank", "stands", "line", "source"]
+        parts.append(table(head, few(rows), "Where each rank stood", code="source"))
+        rest = rest.replace(places, "").strip("\n")
+    return [*parts, pre(escape(dedent(rest)), wrap=True)] if rest else parts
+
+
+EACH = 8  # ranks that have a row each where those that stand alike could share one
+
+
+def standing_row(group: Sequence[stall.Standing]) -> list[str]:
+    """Ranks that stand alike: their numbers, what they do, the line and its source."""
+    who = stall.names([one.rank for one in group]).partition(" ")[2]
+    does = "at work" if group[0].kind == "at work" else group[0].what
+    return [who, does, group[0].place, code_of(group[0])]
+
+
+def code_of(one: stall.Standing) -> str:
+    """The line where a rank stands; if that is in a helper, the calls that led there."""
+    if len(one.trace) < 2:
+        return one.source
+    return dedent("\n".join(report.levels(one.trace)))
 
 
 def comparison(comparison: Comparison) -> str:

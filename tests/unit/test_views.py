@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tags import parsed
 
 from ddp_lessons import views
 from ddp_lessons.guess import compare
@@ -133,25 +133,6 @@ def test_a_variable_that_nobody_recorded_cannot_be_drawn() -> None:
 def test_bytes_are_summed_by_device() -> None:
     run = a_run(a_rank(0, held(0, "inputs", 10**6), held(0, "inputs", 10**6), held(1, "inputs", 5)))
     assert "A: 2 and 0 MB" in repr(views.bytes_per_device({"A": run}))
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def parsed(text: str) -> Tags:
-    tags = Tags()
-    tags.feed(text)
-    return tags
 
 
 WILD = "<script>alert('&')</script>"
