@@ -1,7 +1,7 @@
 """The line that every worker hangs on: a FIFO whose write end only the launching process holds.
 
 When launch() lets go of it, or when the launching process dies, however it dies, every process that
-hangs on it is killed, with its process group.
+hangs on it is killed, with its process group. Windows has no such FIFOs: see windows.py.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ddp_lessons import windows
+
 NAME = "lifeline"  # of the FIFO in a folder
 
 
 def hold(folder: Path) -> Callable[[], None]:
     """Hold a new lifeline in `folder`; returns the function that lets go of it."""
     if not hasattr(os, "mkfifo"):
+        (folder / NAME).write_text(str(os.getpid()))
         return lambda: None
     os.mkfifo(folder / NAME, 0o600)
     # Read and write: opening for writing alone would block until a worker opens the other end.
@@ -82,7 +85,7 @@ def hang_on(folder: Path) -> None:
     thread of its own and, on Linux, from the operating system too, for a rank that keeps the GIL.
     """
     if not hasattr(os, "mkfifo"):
-        _watch_parent()
+        windows.hang_on(int((folder / NAME).read_text()))
         return
     fd = reach(folder)
     _let_system_kill(fd, -os.getpgrp())
@@ -123,18 +126,3 @@ def _let_system_kill(fd: int, owner: int) -> None:
         fcntl.fcntl(fd, fcntl.F_SETOWN, owner)
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-
-
-def _watch_parent() -> None:
-    """Where there are no FIFOs (Windows): end when the launching process ends."""
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, name=NAME, daemon=True).start()

@@ -136,15 +136,3 @@ def test_a_second_stop_does_not_interrupt_the_clean_up(started, script, tmp_path
     until(lambda: len(list(folder.iterdir())) == 2)
     assert stop(started, cell) == "2 ranks stopped"
     works(started, script)
-
-
-def test_a_stop_pressed_ten_times_is_heard_once(started, script, tmp_path):
-    folder = tmp_path / "there"
-    folder.mkdir()
-    path = str(script(WAITS))
-    cell = started.begin(f"launch({path!r}, 2, args=[{str(folder)!r}, 'x'])")
-    until(lambda: len(list(folder.iterdir())) == 2)
-    for _ in range(9):
-        started.interrupt()
-    assert stop(started, cell) == "2 ranks stopped"
-    works(started, script)

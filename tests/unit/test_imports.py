@@ -17,12 +17,14 @@ MAY_IMPORT = {
     # what ranks run
     "scripts.*": {"worker"},
     "worker": set(),
-    "lifeline": set(),
+    "windows": set(),
+    "lifeline": {"windows"},
     "guard": {"lifeline"},
     "places": set(),
     "operations": set(),
     "joining": set(),
-    "ledger": {"operations", "places"},
+    "ledger_file": set(),
+    "ledger": {"ledger_file", "operations", "places"},
     "bootstrap": {"guard", "joining", "ledger", "lifeline", "places", "worker"},
     # what starts them and reads what they leave
     "placement": set(),
@@ -31,8 +33,8 @@ MAY_IMPORT = {
     "folders": set(),
     "scripts": set(),
     "meetings": {"operations", "run"},
-    "calls": {"ledger", "operations", "run"},
-    "agreement": {"calls", "ledger", "operations", "run"},
+    "calls": {"ledger_file", "operations", "run"},
+    "agreement": {"calls", "ledger_file", "operations", "run"},
     "collect": {"agreement", "bootstrap", "calls", "places", "placement", "run", "text"},
     "causes": set(),
     "report": {"agreement", "causes", "mismatch", "run", "stall"},
@@ -87,7 +89,9 @@ MAY_IMPORT = {
     "__main__": {"machine"},
 }
 
-MAY_TOUCH_PROCESSES = {"bootstrap", "guard", "lifeline", "engines.forkserver", "engines.torchrun"}
+MAY_TOUCH_PROCESSES = {
+    *("bootstrap", "guard", "lifeline", "windows", "engines.forkserver", "engines.torchrun")
+}
 PROCESS_MODULES = {"subprocess", "multiprocessing"}
 PROCESS_CALLS = {"kill", "killpg", "fork", "_exit", "waitpid", "execv", "spawnv", "system", "popen"}
 
