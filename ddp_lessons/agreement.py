@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ddp_lessons import ledger
 from ddp_lessons.calls import OPS, Calls
+from ddp_lessons.ledger_file import ANYBODY, Fields
 from ddp_lessons.operations import (
     DETAIL,
     DTYPE,
@@ -20,6 +20,7 @@ from ddp_lessons.operations import (
     REDUCE_OP,
     ROOT,
     SHAPE,
+    Operation,
     read_parts,
 )
 from ddp_lessons.run import Meeting
@@ -51,32 +52,37 @@ class Book:
         """The next records of a rank."""
         rank = calls.rank
         self._calls[rank] = calls
-        for fields in calls.fields():
-            stream, members, agreed = self._sort(rank, fields, calls)
-            self._made[stream, rank] = fields[10] + 1
-            met = self._open.setdefault((stream, fields[10]), _Met(members))
-            met.came[rank] = agreed, fields
+        for found in calls.fields():
+            index = found[0].index
+            stream, members, agreed = self._sort(rank, *found, calls)
+            self._made[stream, rank] = index + 1
+            met = self._open.get((stream, index))
+            if met is None:
+                met = self._open[stream, index] = _Met(members)
+            met.came[rank] = agreed, found
             if len(met.came) == len(members):
-                del self._open[stream, fields[10]]
+                del self._open[stream, index]
                 if differing(met.came):
                     self._disagree.append(met)
 
-    def _sort(self, rank: int, fields: tuple, calls: Calls) -> tuple[tuple, tuple, tuple]:
+    def _sort(
+        self, rank: int, fields: Fields, six: tuple[int, ...], calls: Calls
+    ) -> tuple[tuple, tuple, tuple]:
         """The stream in which a record is matched, who takes part, and what has to agree."""
-        group = calls.text(fields[11])
+        group = calls.text(fields.group)
         ranks = self._groups.get(group)
         if ranks is None:
             ranks = self._groups[group] = tuple(json.loads(group or '["", []]')[1])
-        operation = OPERATIONS[OPS[fields[15]]]
+        operation = OPERATIONS[OPS[fields.op]]
         if operation.side is None:
-            return (group,), ranks, agreed(operation, fields, calls)
-        if fields[19] & ledger.ANYBODY:
+            return (group,), ranks, agreed(operation, fields, six, calls)
+        if fields.flags & ANYBODY:
             self._anybody.add((group, rank))
-        peer = fields[8]
+        peer = fields.peer
         pair = (rank, peer) if operation.side == SEND else (peer, rank)
         objects = "object" in operation.name
-        facts = ("objects", fields[21]) if objects else ("tensor", fields[4], fields[17])
-        return (group, *pair, fields[9]), pair, facts
+        facts = ("objects", six[0]) if objects else ("tensor", fields.bytes, fields.dtype)
+        return (group, *pair, fields.tag), pair, facts
 
     def disagreements(self) -> list[Meeting]:
         """The meetings whose calls differ in what has to agree, in the order of time."""
@@ -98,9 +104,9 @@ class Book:
 
     def _unknowable(self, met: _Met) -> bool:
         """Whether a recv from anybody may have taken what would be matched here."""
-        rank, (_, fields) = next(iter(met.came.items()))
-        group = self._calls[rank].text(fields[11])
-        paired = OPERATIONS[OPS[fields[15]]].side is not None
+        rank, (_, (fields, _)) = next(iter(met.came.items()))
+        group = self._calls[rank].text(fields.group)
+        paired = OPERATIONS[OPS[fields.op]].side is not None
         return paired and any((group, member) in self._anybody for member in met.members)
 
     def _told(self, met: _Met) -> Meeting:
@@ -123,17 +129,17 @@ def book(ledgers: Iterable[Calls]) -> Book:
 ORDER = ("op", ROOT, DTYPE, SHAPE, REDUCE_OP, DETAIL)
 
 
-def agreed(operation: object, fields: tuple, calls: Calls) -> tuple:
+def agreed(operation: Operation, fields: Fields, six: tuple[int, ...], calls: Calls) -> tuple:
     """What must be the same on all ranks, in the order of ORDER; None for what may differ."""
     agree = operation.agree
-    exchanged = calls.text(fields[14]) if operation.name in EXCHANGES else None
+    exchanged = calls.text(fields.detail) if operation.name in EXCHANGES else None
     return (
         operation.name,
-        fields[8] if ROOT in agree else None,
-        fields[17] if DTYPE in agree else None,
-        (fields[18], *fields[21:]) if SHAPE in agree else None,
-        fields[16] if REDUCE_OP in agree else None,
-        calls.text(fields[14]) if DETAIL in agree else None,
+        fields.peer if ROOT in agree else None,
+        fields.dtype if DTYPE in agree else None,
+        (fields.dimensions, six) if SHAPE in agree else None,
+        fields.reduce_op if REDUCE_OP in agree else None,
+        calls.text(fields.detail) if DETAIL in agree else None,
         exchanged,
     )
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ddp_lessons import ledger
-from ddp_lessons.operations import CODES, DTYPES, OPERATIONS, REDUCE_OPS
+from ddp_lessons import ledger_file
+from ddp_lessons.ledger_file import SIZE, Fields
+from ddp_lessons.operations import CODES, DTYPES, NOBODY, OPERATIONS, REDUCE_OPS
 from ddp_lessons.run import Call
 
 OPS = {code: name for name, code in CODES.items()}
-SIZE = ledger.RECORD.size
 
 
 @dataclass(frozen=True)
@@ -48,42 +48,43 @@ class Calls(Sequence):
     def __repr__(self) -> str:
         return f"{len(self)} calls"
 
-    def fields(self) -> Iterator[tuple]:
-        """Each record as the numbers of ledger.RECORD."""
-        return ledger.RECORD.iter_unpack(self.records)
+    def fields(self) -> Iterator[tuple[Fields, tuple[int, ...]]]:
+        """Each record as numbers, and six dimensions: 0 for those that its shape does not have."""
+        for found in ledger_file.RECORD.iter_unpack(self.records):
+            yield Fields._make(found[:-6]), found[-6:]
 
-    def decode(self, fields: tuple) -> Call:
-        called, returned, waiting, done, size, seq, line, wait_line = fields[:8]
-        peer, tag, index, group, file, wait_file, detail = fields[8:15]
-        op, reduce_op, dtype, dimensions, flags, state = fields[15:21]
-        name, ranks = json.loads(self.text(group) or '["", []]')
-        paired = OPERATIONS[OPS[op]].side is not None
+    def decode(self, found: tuple[Fields, tuple[int, ...]]) -> Call:
+        fields, six = found
+        op = OPS[fields.op]
+        name, ranks = json.loads(self.text(fields.group) or '["", []]')
+        paired = OPERATIONS[op].side is not None
+        peer = None if fields.peer == NOBODY else fields.peer
         return Call(
             rank=self.rank,
-            seq=seq,
-            op=OPS[op],
+            seq=fields.seq,
+            op=op,
             group=tuple(ranks),
             group_name=name,
-            index=index,
-            peer=peer if paired and peer != ledger.NOBODY else None,
-            root=None if paired or peer == ledger.NOBODY else peer,
-            tag=tag,
-            reduce_op=REDUCE_OPS[reduce_op] or None,
-            shape=fields[21 : 21 + dimensions],
-            dtype=DTYPES[dtype] or None,
-            bytes=size,
-            detail=self.text(detail),
-            file=self._file(file),
-            line=line,
-            called=called,
-            returned=returned or None,
-            raised=state == ledger.RAISED,
-            asynchronous=bool(flags & ledger.ASYNC),
-            batched=bool(flags & ledger.BATCHED),
-            wait_file=self._file(wait_file) or None,
-            wait_line=wait_line or None,
-            waited=waiting or None,
-            done=done or None,
+            index=fields.index,
+            peer=peer if paired else None,
+            root=None if paired else peer,
+            tag=fields.tag,
+            reduce_op=REDUCE_OPS[fields.reduce_op] or None,
+            shape=six[: fields.dimensions],
+            dtype=DTYPES[fields.dtype] or None,
+            bytes=fields.bytes,
+            detail=self.text(fields.detail),
+            file=self._file(fields.file),
+            line=fields.line,
+            called=fields.called,
+            returned=fields.returned or None,
+            raised=fields.state == ledger_file.RAISED,
+            asynchronous=bool(fields.flags & ledger_file.ASYNC),
+            batched=bool(fields.flags & ledger_file.BATCHED),
+            wait_file=self._file(fields.wait_file) or None,
+            wait_line=fields.wait_line or None,
+            waited=fields.waiting or None,
+            done=fields.done or None,
         )
 
     def text(self, number: int) -> str:
@@ -98,13 +99,13 @@ def read(rank: int, folder: Path, script: Path, shown: str) -> Calls:
     """The calls of a rank; none if it kept no ledger."""
     names, whole = read_names(folder)
     try:
-        content = (folder / ledger.FILE).read_bytes()
+        content = (folder / ledger_file.CALLS).read_bytes()
     except FileNotFoundError:
         content = b""
-    head, tail = content[: ledger.KEEP * SIZE], content[ledger.KEEP * SIZE :]
+    head, tail = content[: ledger_file.KEEP * SIZE], content[ledger_file.KEEP * SIZE :]
     ring = [tail[at : at + SIZE] for at in range(0, len(tail), SIZE)]
-    ring = [record for record in ring if record[ledger.STATE] != ledger.EMPTY]
-    ring.sort(key=lambda record: ledger.RECORD.unpack(record)[5])  # by seq
+    ring = [record for record in ring if record[ledger_file.STATE] != ledger_file.EMPTY]
+    ring.sort(key=lambda record: ledger_file.RECORD.unpack(record)[1])  # by seq
     records = head[: written(head)] + b"".join(ring)
     return Calls(rank, records, names, whole, str(script), shown)
 
@@ -112,19 +113,21 @@ def read(rank: int, folder: Path, script: Path, shown: str) -> Calls:
 def written(content: bytes) -> int:
     """How many bytes of whole records stand at the beginning."""
     size = len(content) // SIZE * SIZE
-    empty = (at for at in range(0, size, SIZE) if content[at + ledger.STATE] == ledger.EMPTY)
+    empty = (
+        at for at in range(0, size, SIZE) if content[at + ledger_file.STATE] == ledger_file.EMPTY
+    )
     return next(empty, size)
 
 
 def read_names(folder: Path) -> tuple[tuple[str, ...], bool]:
     """The texts by number, and whether the ledger is whole. Number 0 is the empty text."""
     try:
-        lines = (folder / ledger.NAMES).read_bytes().split(b"\n")
+        lines = (folder / ledger_file.NAMES).read_bytes().split(b"\n")
     except FileNotFoundError:
         return ("",), True
-    found = dict(json.loads(line) for line in lines[:-1] if line != ledger.LOST)
+    found = dict(json.loads(line) for line in lines[:-1] if line != ledger_file.LOST)
     texts = tuple(found.get(number, "") for number in range(max(found, default=0) + 1))
-    return texts, ledger.LOST not in lines
+    return texts, ledger_file.LOST not in lines
 
 
 class Tail:
@@ -137,9 +140,9 @@ class Tail:
 
     def next(self) -> Calls:
         try:
-            with open(self._folder / ledger.FILE, "rb") as file:
+            with open(self._folder / ledger_file.CALLS, "rb") as file:
                 file.seek(self._seen)
-                content = file.read(ledger.KEEP * SIZE - self._seen)
+                content = file.read(ledger_file.KEEP * SIZE - self._seen)
         except FileNotFoundError:
             content = b""
         records = content[: written(content)]

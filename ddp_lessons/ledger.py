@@ -1,4 +1,4 @@
-"""Every communication call that a rank's script makes, as fixed-size records in a mapped file.
+"""Every communication call that a rank's script makes, recorded while it is made.
 
 `start(folder)` puts a wrapper around each public communication function of torch.distributed, for
 this process. What torch itself calls, inside DDP say, is not recorded. The parent process reads the
@@ -7,15 +7,11 @@ same file, also while the rank runs or after it has died: see calls.py.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import json
-import mmap
 import os
-import struct
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -23,28 +19,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ddp_lessons import places
+from ddp_lessons import ledger_file, places
+from ddp_lessons.ledger_file import ANYBODY, ASYNC, BATCHED, CLOSED, EMPTY, RAISED, LedgerFile, Slot
 from ddp_lessons.operations import CODES, NOBODY, OPERATIONS, Operation
 
 SWITCH = "DDP_LESSONS_LEDGER"  # "0" in a rank's environment: no ledger
-FILE, NAMES = "calls.bin", "calls.names"
-
-# called, returned, waiting, done (monotonic seconds; 0: not yet), bytes, seq, line, wait_line,
-# peer, tag, index, group, file, wait_file, detail, operation, reduce op, dtype, dimensions, flags,
-# state, the first six dimensions
-RECORD = struct.Struct("<4dqIIIiiIHHHHBBBBBBxx6q")
-RETURNED, WAITING, DONE = 8, 16, 24  # offsets of these three
-WAIT_LINE, PEER, WAIT_FILE, STATE = 48, 52, 68, 77
-TIME, LINE, NUMBER, SIGNED = (struct.Struct(f"<{code}") for code in "dIHi")
-ASYNC, BATCHED, ANYBODY = 1, 2, 4  # flags; the last is a recv that names no peer
-EMPTY, OPEN, CLOSED, RAISED = range(4)  # states
-
-CHUNK = 1 << 16  # bytes that the file grows by: a multiple of every page size
-PER_CHUNK = CHUNK // RECORD.size
-KEEP = 128 * PER_CHUNK  # the first 65,536 calls are kept
-RING = 8 * PER_CHUNK  # and of those after them the last 4,096
-Slots = tuple[tuple[mmap.mmap, int], ...]  # records: the part of the file, and where in it
-LOST = b"lost"  # in the file of names: the disk was full, calls are missing from here on
+REMEMBERED = 1000  # calls whose record is kept ready, for a function
 
 
 def start(folder: Path) -> None:
@@ -65,19 +45,13 @@ def start(folder: Path) -> None:
 
 
 class Ledger:
-    """The writing end. Each call gets the next slot; the file grows with them."""
+    """What this process knows of its calls: the file, and how many it has made in each group."""
 
     def __init__(self, folder: Path):
         import torch.distributed as dist
 
         self._dist = dist
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
-        self._fd = os.open(folder / FILE, flags, 0o600)
-        self._names_fd = os.open(folder / NAMES, flags | os.O_APPEND, 0o600)
-        self._chunks: list[mmap.mmap] = []
-        self._lock = threading.Lock()
-        self._next = itertools.count()
-        self._names: dict[str, int] = {}
+        self._file = LedgerFile(folder)
         self._files: dict[str, int] = {}  # 0: a file whose calls are not recorded
         self._counts: dict[tuple, itertools.count] = {}
         self._groups: dict[str, tuple[int, tuple[int, ...]]] = {}
@@ -94,32 +68,58 @@ class Ledger:
         code = _unwrapped(inner).__code__
         names = code.co_varnames[: code.co_argcount]
         batch = operation.name == "batch_isend_irecv"
-        files = self._files
+        # Records of calls like ones that were made before: a training loop makes the same few.
+        ready: dict[tuple, tuple] | None = {} if operation.plain else None
 
         @functools.wraps(inner)
         def call(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
-            file = files.get(frame.f_code.co_filename)
+            file = self._files.get(frame.f_code.co_filename)
             if file is None:
                 file = self._know_file(frame)
             if not file or not self._on:
                 return inner(*args, **kwargs)
+            key = None
+            if ready is not None and args:
+                try:
+                    x = args[0]
+                    key = frame.f_code, frame.f_lasti, x.shape, x.dtype, args[1:], *kwargs.items()
+                    known = ready.get(key)
+                except (AttributeError, TypeError):
+                    key = known = None
+                if known is not None and known[0] == id(self._dist.group.WORLD):
+                    slots = self._begin(known[1], known[2])
+                    return self._finish(operation, inner, args, kwargs, slots)
             given = dict(zip(names, args, strict=False), **kwargs)
             if batch:
                 slots = self._open_batch(given, file, frame)
             else:
-                slots = self._open(operation, given, file, frame)
-            try:
-                result = inner(*args, **kwargs)
-            except BaseException:
-                close(slots, RAISED)
-                raise
-            close(slots, CLOSED)
-            if result is not None and slots:
-                self._remember(operation, result, slots)
-            return result
+                record, counter = self._record(operation, given, file, frame)
+                slots = self._begin(record, counter)
+                if key and record and _reusable(given) and len(ready) < REMEMBERED:
+                    ready[key] = id(self._dist.group.WORLD), record, counter
+            return self._finish(operation, inner, args, kwargs, slots)
 
         return call
+
+    def _finish(
+        self,
+        operation: Operation,
+        inner: Callable,
+        args: tuple,
+        kwargs: dict,
+        slots: tuple[Slot, ...],
+    ) -> Any:
+        """Make the call itself, and note when it returned or that it raised."""
+        try:
+            result = inner(*args, **kwargs)
+        except BaseException:
+            close(slots, RAISED)
+            raise
+        close(slots, CLOSED)
+        if result is not None and slots:
+            self._remember(operation, result, slots)
+        return result
 
     def wrap_wait(self, inner: Callable) -> Callable:
         """`Work.wait`, recording when it was called on a Work that a recorded call returned."""
@@ -131,14 +131,14 @@ class Ledger:
             if not slots or not self._on:
                 return inner(work, *args, **kwargs)
             frame = places.readers_frame(sys._getframe(1))
-            file = self._name(frame.f_code.co_filename)
+            file = self._file.name(frame.f_code.co_filename)
             for chunk, at in slots:
-                LINE.pack_into(chunk, at + WAIT_LINE, frame.f_lineno)
-                NUMBER.pack_into(chunk, at + WAIT_FILE, file)
-                TIME.pack_into(chunk, at + WAITING, time.monotonic())
+                ledger_file.LINE.pack_into(chunk, at + ledger_file.WAIT_LINE, frame.f_lineno)
+                ledger_file.NUMBER.pack_into(chunk, at + ledger_file.WAIT_FILE, file)
+                ledger_file.TIME.pack_into(chunk, at + ledger_file.WAITING, time.monotonic())
             result = inner(work, *args, **kwargs)
             for chunk, at in slots:
-                TIME.pack_into(chunk, at + DONE, time.monotonic())
+                ledger_file.TIME.pack_into(chunk, at + ledger_file.DONE, time.monotonic())
             return result
 
         return wait
@@ -149,81 +149,77 @@ class Ledger:
         if places.is_torchs(path):
             number = 0
         elif places.is_readers(path):
-            number = self._name(path)
+            number = self._file.name(path)
         else:
             # An installed package, or a thread's first frame: the reader's line is further out, in
             # another file each time.
-            return self._name(places.readers_frame(frame).f_code.co_filename)
+            return self._file.name(places.readers_frame(frame).f_code.co_filename)
         self._files[path] = number
         return number
 
-    def _open_batch(self, given: Mapping[str, Any], file: int, frame: FrameType) -> Slots:
+    def _open_batch(
+        self, given: Mapping[str, Any], file: int, frame: FrameType
+    ) -> tuple[Slot, ...]:
         slots = []
         for one in given.get("p2p_op_list") or ():
             name = getattr(getattr(one, "op", None), "__name__", "")
             if name in ("isend", "irecv"):
                 facts = {"tensor": one.tensor, "group": one.group, "tag": one.tag}
                 facts |= {"src": one.peer, "dst": one.peer}
-                slots += self._open(OPERATIONS[name], facts, file, frame, BATCHED)
+                slots += self._begin(*self._record(OPERATIONS[name], facts, file, frame, BATCHED))
         return tuple(slots)
 
-    def _open(
+    def _begin(self, record: bytes | None, counter: itertools.count | None) -> tuple[Slot, ...]:
+        if record is None:
+            return ()
+        slot = self._file.begin(record, next(counter), time.monotonic())
+        self._on = slot is not None
+        return () if slot is None else (slot,)
+
+    def _record(
         self,
         operation: Operation,
         given: Mapping[str, Any],
         file: int,
         frame: FrameType,
         flags: int = 0,
-    ) -> Slots:
-        """Write the record of a call that begins. Nothing for a call that torch will refuse or that
-        does nothing: no process group yet, or one that this rank is not in."""
+    ) -> tuple[bytes | None, itertools.count | None]:
+        """The record of a call that begins, and what counts calls like it. None for a call that
+        torch will refuse or that does nothing: no process group yet, or this rank is not in it."""
         group, ranks = self._group(given.get("group"))
         if not group or operation.local(given):
-            return ()
+            return None, None
         try:
-            size, peer, reduce_op, dtype, shape, detail = operation.facts(given, ranks)
+            facts = operation.facts(given, ranks)
         except (AttributeError, TypeError, ValueError, IndexError, KeyError):
-            # Wrong arguments: torch says so better.
-            size, peer, reduce_op, dtype, shape, detail = operation.nothing
+            facts = operation.nothing  # wrong arguments: torch says so better
         if not places.is_readers(frame.f_code.co_filename):
             frame = places.readers_frame(frame)
         tag = given.get("tag") or 0
         side = None
         if operation.side:
-            side = operation.side, peer, tag
-            if peer == NOBODY:
+            side = operation.side, facts.peer, tag
+            if facts.peer == NOBODY:
                 flags |= ANYBODY
         if given.get("async_op") or operation.name in ("isend", "irecv"):
             flags |= ASYNC
         counter = self._counts.get((group, side))
         if counter is None:
             counter = self._counts.setdefault((group, side), itertools.count())
-        index, seq = next(counter), next(self._next)
-        slot = seq if seq < KEEP else KEEP + (seq - KEEP) % RING
-        number = slot // PER_CHUNK
-        chunk = self._chunks[number] if number < len(self._chunks) else self._grow_to(number)
-        if chunk is None:
-            return ()
-        at = slot % PER_CHUNK * RECORD.size
-        chunk[at + STATE] = EMPTY  # in the ring it held an older call
-        six = shape if len(shape) == 6 else (*shape, 0, 0, 0, 0, 0, 0)[:6]
-        RECORD.pack_into(
-            chunk,
-            at,
-            *(time.monotonic(), 0.0, 0.0, 0.0),
-            *(size, seq, frame.f_lineno, 0, peer, tag, index),
-            *(group, file, 0, self._name(detail) if detail else 0),
-            *(CODES[operation.name], reduce_op, dtype, len(shape), flags, EMPTY),
-            *six,
+        detail = self._file.name(facts.detail) if facts.detail else 0
+        record = ledger_file.RECORD.pack(
+            *(0.0, 0, 0, 0.0, 0.0, 0.0),
+            *(facts.bytes, frame.f_lineno, 0, facts.peer, tag, group, file, 0, detail),
+            *(CODES[operation.name], facts.reduce_op, facts.dtype, len(facts.shape), flags, EMPTY),
+            *(*facts.shape, 0, 0, 0, 0, 0, 0)[:6],
         )
-        chunk[at + STATE] = OPEN  # last: from here on the record counts
-        return ((chunk, at),)
+        return record, counter
 
-    def _remember(self, operation: Operation, result: Any, slots: Slots) -> None:
+    def _remember(self, operation: Operation, result: Any, slots: tuple[Slot, ...]) -> None:
         """Know a returned Work again when it is waited for; and who a recv has received from."""
         if operation.name == "recv":
             chunk, at = slots[0]
-            SIGNED.pack_into(chunk, at + PEER, result)
+            ledger_file.SIGNED.pack_into(chunk, at + ledger_file.PEER, result)
         elif isinstance(result, list) and len(result) == len(slots):
             for work, slot in zip(result, slots, strict=True):
                 self._works[work] = (slot,)
@@ -235,64 +231,37 @@ class Ledger:
 
     def _group(self, group: Any) -> tuple[int, tuple[int, ...]]:
         """The number of a process group and its ranks; 0 if this rank has no such group."""
-        dist = self._dist
-        group = dist.group.WORLD if group is None else group
+        group = self._dist.group.WORLD if group is None else group
         name = getattr(group, "group_name", None)
         if name is None:
             return 0, ()
         found = self._groups.get(name)
         if found is None:
             try:
-                ranks = tuple(dist.get_process_group_ranks(group))
+                ranks = tuple(self._dist.get_process_group_ranks(group))
             except (KeyError, ValueError, RuntimeError):
                 return 0, ()  # a group that has been destroyed
-            found = self._groups[name] = (self._name(json.dumps([name, ranks])), ranks)
+            number = self._file.name(json.dumps([name, ranks]))
+            found = self._groups[name] = number, ranks
         return found
 
-    def _name(self, text: str) -> int:
-        """The number, from 1, that stands for a text in the records; 0 if there are too many."""
-        number = self._names.get(text)
-        if number is None:
-            with self._lock:
-                number = self._names.setdefault(text, len(self._names) + 1)
-                if number >= 1 << 16:
-                    return 0
-                with contextlib.suppress(OSError):
-                    os.write(self._names_fd, json.dumps([number, text]).encode() + b"\n")
-        return number
 
-    def _grow_to(self, number: int) -> mmap.mmap | None:
-        """The part of the file with this number; None once the disk is full."""
-        while number >= len(self._chunks):
-            with self._lock:
-                if number >= len(self._chunks) and not self._grow():
-                    return None
-        return self._chunks[number]
-
-    def _grow(self) -> bool:
-        """One chunk more. Its bytes are allocated now: on a full disk a write to a mapped page that
-        has none would end the process by SIGBUS."""
-        start = len(self._chunks) * CHUNK
-        try:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(self._fd, start, CHUNK)
-            else:
-                os.lseek(self._fd, start, os.SEEK_SET)
-                os.write(self._fd, bytes(CHUNK))
-            self._chunks.append(mmap.mmap(self._fd, CHUNK, offset=start))
-        except OSError:
-            self._on = False
-            with contextlib.suppress(OSError):
-                os.write(self._names_fd, LOST + b"\n")
-            return False
-        return True
-
-
-def close(slots: Slots, state: int) -> None:
+def close(slots: tuple[Slot, ...], state: int) -> None:
     """Note that these calls have come to their end."""
     for chunk, at in slots:
-        TIME.pack_into(chunk, at + RETURNED, time.monotonic())
-        chunk[at + STATE] = state
+        ledger_file.TIME.pack_into(chunk, at + ledger_file.RETURNED, time.monotonic())
+        chunk[at + ledger_file.STATE] = state
+
+
+def _reusable(given: Mapping[str, Any]) -> bool:
+    """Whether equal arguments will mean the same again: no process group among them, which may be
+    another one later, and nothing that can change."""
+    simple = int | bool | str | None
+    return all(
+        isinstance(value, simple) or type(value).__name__ == "RedOpType"
+        for name, value in given.items()
+        if name != "tensor"
+    )
 
 
 def _unwrapped(function: Callable) -> Callable:

@@ -68,6 +68,11 @@ class Operation:
         return bool(many) or self.name in (*EXCHANGES, "new_group")
 
     @functools.cached_property
+    def plain(self) -> bool:
+        """Whether its first argument is the one tensor that a record tells of."""
+        return self.tensor == "tensor" and not self.unusual
+
+    @functools.cached_property
     def reduces(self) -> bool:
         return REDUCE_OP in self.agree
 

@@ -23,7 +23,7 @@ class Ranks:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, members=MEMBERS):
         def group(self: ledger.Ledger, given: object) -> tuple[int, tuple[int, ...]]:
             name, ranks = given or ("0", members)
-            return self._name(f'["{name}", {list(ranks)}]'), tuple(ranks)
+            return self._file.name(f'["{name}", {list(ranks)}]'), tuple(ranks)
 
         monkeypatch.setattr(ledger.Ledger, "_group", group)
         self._folders = {rank: folder / str(rank) for rank in members}

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from ledgers import MEMBERS, Ranks
 
-from ddp_lessons import ledger, operations
+from ddp_lessons import ledger_file, operations
 from ddp_lessons.agreement import Book
 from ddp_lessons.run import Meeting
 
@@ -273,16 +273,16 @@ def test_wrong_arguments_are_left_to_torch_to_refuse(ranks):
 
 
 def test_very_many_calls_keep_the_first_and_the_last(ranks, monkeypatch):
-    monkeypatch.setattr(ledger, "KEEP", ledger.PER_CHUNK)
-    monkeypatch.setattr(ledger, "RING", ledger.PER_CHUNK)
-    count = 5 * ledger.PER_CHUNK + 7
+    monkeypatch.setattr(ledger_file, "KEEP", ledger_file.PER_CHUNK)
+    monkeypatch.setattr(ledger_file, "RING", ledger_file.PER_CHUNK)
+    count = 5 * ledger_file.PER_CHUNK + 7
     for rank in MEMBERS:
         for index in range(count):
             ranks[rank].all_reduce(ones(1) if index < count - 1 else ones(1 + rank))
     kept = ranks.calls(0)
     assert [call.seq for call in kept] == [
-        *range(ledger.PER_CHUNK),
-        *range(count - ledger.PER_CHUNK, count),
+        *range(ledger_file.PER_CHUNK),
+        *range(count - ledger_file.PER_CHUNK, count),
     ]
     book = ranks.book()
     assert differs(book) == ["shape"]
@@ -292,11 +292,11 @@ def test_very_many_calls_keep_the_first_and_the_last(ranks, monkeypatch):
 def test_a_rank_ahead_by_more_than_is_kept_does_not_look_as_if_others_had_missed_calls(
     ranks, monkeypatch
 ):
-    monkeypatch.setattr(ledger, "KEEP", ledger.PER_CHUNK)
-    monkeypatch.setattr(ledger, "RING", ledger.PER_CHUNK)
+    monkeypatch.setattr(ledger_file, "KEEP", ledger_file.PER_CHUNK)
+    monkeypatch.setattr(ledger_file, "RING", ledger_file.PER_CHUNK)
     for rank, count in ((0, 5), (1, 3)):
-        for _ in range(count * ledger.PER_CHUNK):
+        for _ in range(count * ledger_file.PER_CHUNK):
             ranks[rank].barrier()
     found: list[Meeting] = ranks.book().unmet()
     assert {meeting.missing for meeting in found} == {(1,)}
-    assert min(meeting.calls[0].index for meeting in found) >= 3 * ledger.PER_CHUNK
+    assert min(meeting.calls[0].index for meeting in found) >= 3 * ledger_file.PER_CHUNK

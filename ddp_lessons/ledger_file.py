@@ -1,0 +1,126 @@
+"""The file of a rank's ledger: fixed-size records in mapped memory, and a second file with the
+texts that they refer to by number. The rank writes, its parent reads at any time."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import mmap
+import os
+import struct
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+CALLS, NAMES = "calls.bin", "calls.names"  # in the rank's folder
+
+
+class Fields(NamedTuple):
+    """A record without its shape. Times are monotonic seconds, 0 for what has not happened; the
+    texts group, file, wait_file and detail are numbers, and so are op, reduce_op and dtype."""
+
+    called: float
+    seq: int
+    index: int
+    returned: float
+    waiting: float
+    done: float
+    bytes: int
+    line: int
+    wait_line: int
+    peer: int
+    tag: int
+    group: int
+    file: int
+    wait_file: int
+    detail: int
+    op: int
+    reduce_op: int
+    dtype: int
+    dimensions: int
+    flags: int
+    state: int
+
+
+# Fields, and after them the first six dimensions of the shape.
+RECORD = struct.Struct("<dII3dqIIiiHHHHBBBBBBxx6q")
+SIZE = RECORD.size
+BEGIN = struct.Struct("<dII")  # called, seq, index: the first three
+TIME, LINE, NUMBER, SIGNED = (struct.Struct(f"<{code}") for code in "dIHi")
+# Where in a record what is written later stands.
+RETURNED, WAITING, DONE, WAIT_LINE, PEER, WAIT_FILE, STATE = 16, 24, 32, 52, 56, 68, 77
+
+ASYNC, BATCHED, ANYBODY = 1, 2, 4  # flags; the last is a recv that names no peer
+EMPTY, OPEN, CLOSED, RAISED = range(4)  # states
+
+CHUNK = 1 << 16  # bytes that the file grows by: a multiple of every page size
+PER_CHUNK = CHUNK // SIZE
+KEEP = 128 * PER_CHUNK  # the first 65,536 calls are kept
+RING = 8 * PER_CHUNK  # and of those after them the last 4,096
+LOST = b"lost"  # in the file of names: the disk was full, calls are missing from here on
+
+Slot = tuple[mmap.mmap, int]  # one record: the part of the file, and where in it
+
+
+class LedgerFile:
+    """The writing end. Threads of one process may share it."""
+
+    def __init__(self, folder: Path):
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        self._fd = os.open(folder / CALLS, flags, 0o600)
+        self._names_fd = os.open(folder / NAMES, flags | os.O_APPEND, 0o600)
+        self._chunks: list[mmap.mmap] = []
+        self._lock = threading.Lock()
+        self._next = itertools.count()
+        self._names: dict[str, int] = {}
+
+    def begin(self, record: bytes, index: int, now: float) -> Slot | None:
+        """Write the record of the next call, with its number; None once the disk is full."""
+        seq = next(self._next)
+        slot = seq if seq < KEEP else KEEP + (seq - KEEP) % RING
+        number, place = divmod(slot, PER_CHUNK)
+        chunk = self._chunks[number] if number < len(self._chunks) else self._grow_to(number)
+        if chunk is None:
+            return None
+        at = place * SIZE
+        chunk[at : at + SIZE] = record  # empty still: in the ring it held an older call
+        BEGIN.pack_into(chunk, at, now, seq, index)
+        chunk[at + STATE] = OPEN  # last: from here on the record counts
+        return chunk, at
+
+    def name(self, text: str) -> int:
+        """The number, from 1, that stands for a text in the records; 0 if there are too many."""
+        number = self._names.get(text)
+        if number is None:
+            with self._lock:
+                number = self._names.setdefault(text, len(self._names) + 1)
+                if number >= 1 << 16:
+                    return 0
+                with contextlib.suppress(OSError):
+                    os.write(self._names_fd, json.dumps([number, text]).encode() + b"\n")
+        return number
+
+    def _grow_to(self, number: int) -> mmap.mmap | None:
+        while number >= len(self._chunks):
+            with self._lock:
+                if number >= len(self._chunks) and not self._grow():
+                    return None
+        return self._chunks[number]
+
+    def _grow(self) -> bool:
+        """One chunk more. Its bytes are allocated now: on a full disk a write to a mapped page that
+        has none would end the process by SIGBUS."""
+        start = len(self._chunks) * CHUNK
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self._fd, start, CHUNK)
+            else:
+                os.lseek(self._fd, start, os.SEEK_SET)
+                os.write(self._fd, bytes(CHUNK))
+            self._chunks.append(mmap.mmap(self._fd, CHUNK, offset=start))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.write(self._names_fd, LOST + b"\n")
+            return False
+        return True
