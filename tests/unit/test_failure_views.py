@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tags import parsed
 
-from ddp_lessons import agreement, ledger, report, views
+from ddp_lessons import agreement, ledger_file, report, views
 from ddp_lessons.calls import Calls
+from ddp_lessons.ledger_file import Fields
 from ddp_lessons.meetings import meetings
 from ddp_lessons.operations import CODES
 from ddp_lessons.placement import place
@@ -57,13 +58,27 @@ def a_ledger(rank: int, size: int, *made: dict) -> Calls:
         if call["peer"] < 0 and not call["anybody"]:
             key = group
         index = counts[key] = counts.get(key, -1) + 1
-        flags = ledger.ASYNC * call["asynchronous"] | ledger.ANYBODY * call["anybody"]
-        records += ledger.RECORD.pack(
-            *(call["called"], call["returned"], call["waited"], call["done"]),
-            *(16, seq, call["line"], call["line"] + 1, call["peer"], 0, index),
-            *(names.index(group), 1, 1, 0, CODES[call["op"]], 0, 1, 1, flags),
-            *(ledger.CLOSED if call["returned"] else ledger.OPEN, 4, 0, 0, 0, 0, 0),
+        flags = ledger_file.ASYNC * call["asynchronous"] | ledger_file.ANYBODY * call["anybody"]
+        fields = Fields(
+            **{name: call[name] for name in ("called", "returned", "done", "line", "peer")},
+            waiting=call["waited"],
+            wait_line=call["line"] + 1,
+            seq=seq,
+            index=index,
+            bytes=16,
+            tag=0,
+            group=names.index(group),
+            file=1,
+            wait_file=1,
+            detail=0,
+            op=CODES[call["op"]],
+            reduce_op=0,
+            dtype=1,
+            dimensions=1,
+            flags=flags,
+            state=ledger_file.CLOSED if call["returned"] else ledger_file.OPEN,
         )
+        records += ledger_file.RECORD.pack(*fields, 4, 0, 0, 0, 0, 0)
     return Calls(rank, records, tuple(names), True, str(SCRIPT), "some.py")
 
 
