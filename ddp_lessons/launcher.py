@@ -20,6 +20,7 @@ from ddp_lessons import (
     collect,
     engines,
     folders,
+    hang,
     lifeline,
     live,
     placement,
@@ -114,6 +115,7 @@ def launch(
                 watch.ask_stacks(workers, folder)
         except KeyboardInterrupt:
             stop.pressed = True
+            watch.ask_stacks(workers, folder, watch.AT_ONCE)
         finally:
             stop.ignore()
             stopped = workers.running()
@@ -122,7 +124,7 @@ def launch(
     run = collect.collect(name, path, folder, placed, exitcodes, seconds=time.monotonic() - began)
     if stop.pressed:
         note = f"{len(stopped)} rank{'' if len(stopped) == 1 else 's'} stopped"
-        raise say(KeyboardInterrupt(note), last_printed(run))
+        raise say(KeyboardInterrupt(note), [*hang.stood(run), *last_printed(run)])
     if not run.ok:
         started = len(stopped) + len(exitcodes)
         if output.over:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ddp_lessons import bootstrap, calls, collect, report
+from ddp_lessons import blame, bootstrap, calls, collect
 from ddp_lessons.agreement import Book
 from ddp_lessons.engines import Workers
 
@@ -16,6 +16,7 @@ GRACE = 0.5, 2.0
 PATIENCE = 5.0  # the same while all that is known is that some rank has lost its peer
 SETTLE = 1.0  # after a disagreement: the values that torch makes of it are worth seeing
 ANSWER = 2.0  # that ranks get to write their stacks
+AT_ONCE = 0.2  # the same after Stop, when somebody waits
 LOOK = 0.2  # seconds between two looks at what the ranks have written so far
 
 # What looks at a run while it goes on. It returns how many more seconds the run may take because of
@@ -51,7 +52,7 @@ def after_end(folder: Path, rank: int, code: int | None, began: float) -> float 
     # The rank that failed first is not always the first to be seen: let others report.
     failure = end.get("failure")
     told = failure and f"{failure['kind']}: {failure['message']}"
-    if failure and report.is_echo(told, *failure["chain"]):
+    if failure and blame.is_echo(told, *failure["chain"]):
         return PATIENCE
     return min(max(time.monotonic() - began, GRACE[0]), GRACE[1])
 
@@ -77,8 +78,9 @@ def disagreement(folder: Path, world_size: int) -> Look:
     return look
 
 
-def ask_stacks(workers: Workers, folder: Path) -> None:
-    """Have every rank that still runs write its Python stack, and wait until it is written."""
+def ask_stacks(workers: Workers, folder: Path, seconds: float = ANSWER) -> None:
+    """Have every rank that still runs write its Python stack, and wait until it is written, at most
+    that long."""
     attempt = collect.last_attempt(folder)
     running = workers.running()
     here = {rank: bootstrap.rank_folder(folder, attempt, rank) for rank in running}
@@ -87,7 +89,7 @@ def ask_stacks(workers: Workers, folder: Path) -> None:
     if bootstrap.ASK is None or not listening:
         return
     workers.ask(listening, bootstrap.ASK)
-    deadline = time.monotonic() + ANSWER
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if all(collect.stack_is_whole(here[rank]) for rank in listening):
             return

@@ -11,7 +11,7 @@ from html import escape
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from ddp_lessons import report, stall
+from ddp_lessons import endings, hang, stall
 from ddp_lessons.guess import told
 from ddp_lessons.run import Run
 from ddp_lessons.source import Source, lines, numbered
@@ -136,7 +136,7 @@ def failure(run: Run) -> list[str]:
     first, _, rest = run.report.partition("\n")
     parts = [f'<p class="ddp-first"><strong>{escape(first)}</strong></p>']
     found = stall.standings(run)
-    places = "\n".join(report.places(stall.grouped(found)))
+    places = "\n".join(hang.places(stall.grouped(found)))
     # Only the report of a run that came to its limit has these lines.
     if places and places in rest:
         groups = [[one] for one in found] if len(found) <= EACH else stall.grouped(found)
@@ -161,7 +161,7 @@ def code_of(one: stall.Standing) -> str:
     """The line where a rank stands; if that is in a helper, the calls that led there."""
     if len(one.trace) < 2:
         return one.source
-    return dedent("\n".join(report.levels(one.trace)))
+    return dedent("\n".join(endings.levels(one.trace)))
 
 
 def comparison(comparison: Comparison) -> str:

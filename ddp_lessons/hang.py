@@ -1,0 +1,109 @@
+"""Say at the time limit who waits where, for whom, and why: pure functions from a Run to text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ddp_lessons import stall
+from ddp_lessons.endings import exit_phrase, levels
+from ddp_lessons.run import Run
+
+MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in the lines below
+
+
+def explain(run: Run, timeout: float) -> tuple[int | None, str]:
+    """The rank that the others waited for, if it is one, and where each rank stood at the limit."""
+    found = stall.standings(run)
+    missed = {rank for one in found for rank in one.on}
+    groups = stall.grouped(found)
+    told = "; ".join(stall.sentence(group) for group in groups[:MOST_STANDINGS])
+    more = len(groups) - MOST_STANDINGS
+    lines = [
+        f"{run.script}: after {timeout:g} s, {told}" + (f"; {more} more." if more > 0 else ".")
+    ]
+    lines += places(groups)
+    lines += [f"  {words}" for words in (*awaited(found), *joining(run), stall.cause(found))]
+    lines += recorded(run)
+    alone = missed.pop() if len(missed) == 1 else None
+    return alone, "\n".join(lines)
+
+
+def places(groups: Sequence[Sequence[stall.Standing]]) -> list[str]:
+    """The lines of the reader's code where ranks stand, those that stand alike together."""
+    lines = []
+    for group in groups[:MOST_PLACES]:
+        one = group[0]
+        if one.source:
+            who = stall.names([each.rank for each in group])
+            if len(one.trace) > 1:
+                first, *others = levels(one.trace)
+                lines += [f"  {who}: {first.lstrip()}", *others]
+            else:
+                lines += [f"  {who}: {one.file}, line {one.line}", f"    {one.source}"]
+    return lines
+
+
+def awaited(found: Sequence[stall.Standing]) -> list[str]:
+    """Who has not come to the first call that others wait in."""
+    waits = [one for one in found if one.kind == "call" and one.on]
+    if not waits:
+        return []
+    first = min(waits, key=lambda one: one.call.called)
+    if first.call.op in stall.PAIRED:
+        return []
+    return [f"{stall.names(first.on)} never called that {first.call.op}.".capitalize()]
+
+
+def joining(run: Run) -> list[str]:
+    """Who is missing in init_process_group, how it ended, and where the others look for it."""
+    waiting = [r for r in run if r.called and not r.joined and r.exitcode is None]
+    if not waiting:
+        return []
+    there = sum(1 for rank in run if rank.called)
+    lines = [f"{there} of {waiting[0].expected} ranks have called it."]
+    for rank in run:
+        if not rank.called and rank.exitcode is not None:
+            how = exit_phrase(rank) if rank.failure else "came to the end of the script"
+            lines.append(f"Rank {rank.rank} {how}, without joining the process group.")
+        elif not rank.called:
+            lines.append(f"Rank {rank.rank} never called it.")
+    for where in sorted({r.elsewhere for r in waiting if r.elsewhere}):
+        lines.append(
+            f"They meet at {where}, where this launch serves nobody: leave the address to launch()."
+        )
+    return lines
+
+
+def recorded(run: Run) -> list[str]:
+    """How often each rank recorded a name, where that differs: steps that some did not make."""
+    counts: dict[str, list[int]] = {}
+    for rank in run:
+        for record in rank.records:
+            counts.setdefault(record.name, [0] * len(run))[rank.rank] += 1
+    return [
+        f'  Recorded "{name}": '
+        + "; ".join(f"{times(n)} on {stall.names(ranks)}" for n, ranks in by_count(made).items())
+        + "."
+        for name, made in counts.items()
+        if len(set(made)) > 1
+    ]
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def by_count(made: Sequence[int]) -> dict[int, list[int]]:
+    """The ranks by how often each did something."""
+    found: dict[int, list[int]] = {}
+    for rank, count in enumerate(made):
+        found.setdefault(count, []).append(rank)
+    return found
+
+
+def stood(run: Run) -> list[str]:
+    """Where each rank stood when it was stopped, as lines of their own; none if that is unknown."""
+    found = [one for one in stall.standings(run) if one.line]
+    groups = stall.grouped(found)
+    told = [f"{stall.sentence(group)}." for group in groups[:MOST_PLACES]]
+    return ["Stopped there:", *told] if told else []
