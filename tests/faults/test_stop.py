@@ -34,14 +34,19 @@ def started():
 
 
 def stop(started: Kernel, cell: str) -> str:
-    """Press Stop on a running cell; returns what it says. Nothing but the server may be left."""
+    """Press Stop on a running cell; returns its message. Nothing but the server may be left."""
+    return press(started, cell)["evalue"]
+
+
+def press(started: Kernel, cell: str) -> dict:
+    """The same; returns the whole reply."""
     began = time.monotonic()
     started.interrupt()
     reply = started.reply(cell)
     assert time.monotonic() - began < AT_ONCE
     assert reply["ename"] == "KeyboardInterrupt"
     gone(lambda: workers(started), AT_ONCE)
-    return reply["evalue"]
+    return reply
 
 
 def workers(started: Kernel) -> set[int]:
@@ -101,6 +106,20 @@ def test_stop_in_the_middle_of_a_launch_says_how_many_were_stopped(
     assert len(workers(started)) >= 4  # each with a child of its own
     assert stop(started, cell) == "2 ranks stopped"
     works(started, script)
+
+
+def test_stop_says_where_each_rank_stood(started, script, tmp_path):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    path = str(script(WAITS))
+    cell = started.begin(
+        f"from ddp_lessons import launch\nlaunch({path!r}, 2, args=[{str(folder)!r}, 'stood'])"
+    )
+    until(lambda: len(list(folder.iterdir())) == 2)
+    # A barrier on rank 1 and a recv on rank 0 do not meet: each waits for a call of its own.
+    said = "\n".join(press(started, cell)["traceback"])
+    assert "Stopped there:\n" in said
+    assert "rank 1 waits in barrier, line 9." in said
 
 
 def test_stop_while_ranks_are_being_started_leaves_none(started, script):
