@@ -229,6 +229,13 @@ def test_a_call_that_never_returned_waits_to_the_end_of_the_picture():
     assert bar.label == "barrier, line 7: never returned"
 
 
+def test_a_call_to_which_all_came_and_that_never_returned_is_not_drawn_as_going_on():
+    made = layout(AT_ODDS)
+    for lane in made.lanes:
+        waiting, working = spans(lane.bars, 0.001, made.width, merge=False)
+        assert len(waiting) == 1 and not working
+
+
 def test_a_very_short_call_is_drawn_long_enough_to_be_seen():
     run = a_run(a_rank(0, 1, a_call("barrier", 1.0, 1.0001), a_call("barrier", 9.0, 9.0001)))
     waiting, working = spans(bars(run, 0), 0.05, 8.0001, merge=False)
