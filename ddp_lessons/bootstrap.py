@@ -65,6 +65,8 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
     sys.argv = [spec["script"], *spec["args"]]
     settle_libraries()
     joining.note(events.write)
+    if attempt:
+        joining.keep_apart(attempt)
     ledger.start(here)
     tell_stack_when_asked(here)
     code, end = run_script(spec["script"])

@@ -57,6 +57,10 @@ KNOWN = [
         "another rank had not made the same call after {seconds}, the script's own limit.",
     ),
     (
+        r"connectFullMesh failed|Connection closed by peer|Connection reset by peer",
+        "the connection to another rank broke: that rank has ended, or left the group.",
+    ),
+    (
         r"rank < size\. (\d+) vs (\d+)",
         "rank {1} in a world of {2}: ranks count from 0, and the last is one less than world_size.",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 from collections.abc import Callable
 
@@ -23,6 +24,22 @@ def note(write: Callable[..., None]) -> None:
         return result
 
     dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+
+
+def keep_apart(attempt: int) -> None:
+    """Meet in a part of the store that earlier attempts have not used. It still has their keys: the
+    addresses of processes that are gone, which gloo now and then takes for those of today."""
+    from torch.distributed import PrefixStore
+
+    # torch.distributed.rendezvous is a function, which hides the module of that name.
+    rendezvous = importlib.import_module("torch.distributed.rendezvous")
+    inner = rendezvous._create_c10d_store
+
+    @functools.wraps(inner)
+    def create(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
+        return PrefixStore(f"attempt_{attempt}", inner(*args, **kwargs))
+
+    rendezvous._create_c10d_store = create
 
 
 def address() -> str:

@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ddp_lessons import WorkerError, launch
 
+RESUMES = """
+    import os, sys, time
+    import torch
+    import torch.distributed as dist
+    from ddp_lessons.worker import process_group, record
 
-def test_a_script_that_fails_once_passes_on_attempt_one(script):
-    text = """
-        import os
-        from ddp_lessons.worker import record
-        attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-        record("tried", attempt=attempt)
-        if attempt == 0 and os.environ["RANK"] == "1":
-            raise ValueError("the first time")
-        print("passed")
-    """
-    path = script(text)
-    run = launch(path, 2, engine="torchrun", max_restarts=1)
+    path = sys.argv[1]
+    first = torch.load(path)["epoch"] + 1 if os.path.exists(path) else 0
+    attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    print(f"attempt {attempt} starts at epoch {first}")
+    record("began", attempt=attempt, first=first)
+    with process_group():
+        for epoch in range(first, 4):
+            dist.barrier()
+            if attempt == 0 and epoch == 2 and dist.get_rank() == 1:
+                os._exit(3)
+            if dist.get_rank() == 0:
+                torch.save({"epoch": epoch}, path)
+            record("epoch", epoch=epoch)
+            dist.barrier()
+"""
+
+
+def test_a_rank_that_exits_on_attempt_zero_is_started_again_where_the_checkpoint_says(
+    script, tmp_path
+):
+    path = script(RESUMES)
+    run = launch(path, 2, engine="torchrun", max_restarts=1, args=[tmp_path / "saved.pt"])
     assert (run.ok, run.attempt) == (True, 1)
     assert run.values("attempt") == [1, 1]
-    assert [rank.stdout for rank in run] == ["passed\n"] * 2
+    assert run.values("first") == [2, 2]
+    assert [one.values["epoch"] for one in run[0].records if one.name == "epoch"] == [2, 3]
+    assert [rank.stdout for rank in run] == ["attempt 1 starts at epoch 2\n"] * 2
+
+
+def test_the_first_line_names_the_rank_that_raised_although_another_one_sleeps(script):
+    text = """
+        import os, time
+        if os.environ["RANK"] == "1":
+            raise ValueError("no such file")
+        time.sleep(600)
+    """
+    with pytest.raises(WorkerError) as caught:
+        launch(script(text), 2, engine="torchrun", timeout=120)
+    assert str(caught.value).splitlines()[:3] == [
+        "script.py: rank 1 failed first, line 3: ValueError: no such file",
+        "  script.py, line 3, in <module>",
+        '    raise ValueError("no such file")',
+    ]
+    assert len(str(caught.value).splitlines()) <= 5
 
 
 @pytest.mark.slow
@@ -34,7 +70,7 @@ def test_a_script_that_fails_on_every_attempt_is_an_error_with_the_last_attempts
         launch(script(text), 2, engine="torchrun", max_restarts=1)
 
 
-def test_on_two_machines_rank_and_local_rank_part_ways(script):
+def test_on_two_machines_rank_and_local_rank_part_ways_and_share_the_cores(script, monkeypatch):
     text = """
         import os
         import torch
@@ -45,8 +81,16 @@ def test_on_two_machines_rank_and_local_rank_part_ways(script):
             x = torch.tensor([dist.get_rank() + 1.0])
             dist.all_reduce(x)
             record("sum", sum=x.item(), local=int(os.environ["LOCAL_RANK"]))
+            record("threads", asked=os.environ["OMP_NUM_THREADS"], used=torch.get_num_threads())
     """
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     run = launch(script(text), 4, nnodes=2, engine="torchrun")
+    share = max(1, len(os.sched_getaffinity(0)) // 4)
+    assert run.values("used") == [share] * 4
+    assert run.values("asked") == [str(share)] * 4
+    said = [log.read_text() for log in run.log.glob("agent_*.log")]
+    assert [text for text in said if "OMP_NUM_THREADS" in text] == []  # torchrun's banner
+    assert len(said) == 2
     assert run.values("sum") == [10.0] * 4
     assert run.values("local") == [0, 1, 0, 1]
     assert [(r.rank, r.node, r.local_rank) for r in run] == [

@@ -45,6 +45,16 @@ SAID = [
         "another rank had not made the same call after 2 s",
     ),
     (
+        "[/src/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:4519. This is "
+        "typically caused by a remote worker crashing. Check the logs of the remote worker.",
+        "the connection to another rank broke",
+    ),
+    (
+        "Gloo connectFullMesh failed with [/src/gloo/transport/tcp/pair.cc:152] timed out "
+        "connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:38827$0",
+        "the connection to another rank broke",
+    ),
+    (
         "[enforce fail at /src/gloo/context.cc:23] rank < size. 2 vs 2",
         "rank 2 in a world of 2: ranks count from 0",
     ),
