@@ -9,7 +9,7 @@ import pytest
 from ddp_lessons import WorkerError, launch
 
 RESUMES = """
-    import os, sys, time
+    import os, sys
     import torch
     import torch.distributed as dist
     from ddp_lessons.worker import process_group, record
@@ -21,9 +21,9 @@ RESUMES = """
     record("began", attempt=attempt, first=first)
     with process_group():
         for epoch in range(first, 4):
-            dist.barrier()
             if attempt == 0 and epoch == 2 and dist.get_rank() == 1:
                 os._exit(3)
+            dist.barrier()
             if dist.get_rank() == 0:
                 torch.save({"epoch": epoch}, path)
             record("epoch", epoch=epoch)
