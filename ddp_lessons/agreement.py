@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ddp_lessons import ledger_file
 from ddp_lessons.calls import OPS, Calls
 from ddp_lessons.ledger_file import ANYBODY, Fields
 from ddp_lessons.operations import (
@@ -33,7 +34,7 @@ class _Met:
     """What is known of one meeting: by rank, what has to agree and the record."""
 
     members: tuple[int, ...]
-    came: dict[int, tuple[tuple, tuple]] = field(default_factory=dict)
+    came: dict[int, tuple[tuple, bytes]] = field(default_factory=dict)
 
 
 class Book:
@@ -47,28 +48,34 @@ class Book:
         self._anybody: set[tuple] = set()  # receivers that took from anybody, by group
         self._calls: dict[int, Calls] = {}
         self._groups: dict[str, tuple] = {}
+        # A training loop makes the same few calls again and again: what a record means, by the
+        # part of it that says what was called.
+        self._known: dict[tuple[int, bytes], tuple[tuple, tuple, tuple]] = {}
 
     def take(self, calls: Calls) -> None:
         """The next records of a rank."""
         rank = calls.rank
         self._calls[rank] = calls
-        for found in calls.fields():
-            index = found[0].index
-            stream, members, agreed = self._sort(rank, *found, calls)
+        for record in calls.each():
+            key = rank, ledger_file.constant(record)
+            known = self._known.get(key)
+            if known is None:
+                known = self._known[key] = self._sort(rank, record, calls)
+            stream, members, agreed = known
+            index = ledger_file.index(record)
             self._made[stream, rank] = index + 1
             met = self._open.get((stream, index))
             if met is None:
                 met = self._open[stream, index] = _Met(members)
-            met.came[rank] = agreed, found
+            met.came[rank] = agreed, record
             if len(met.came) == len(members):
                 del self._open[stream, index]
                 if differing(met.came):
                     self._disagree.append(met)
 
-    def _sort(
-        self, rank: int, fields: Fields, six: tuple[int, ...], calls: Calls
-    ) -> tuple[tuple, tuple, tuple]:
+    def _sort(self, rank: int, record: bytes, calls: Calls) -> tuple[tuple, tuple, tuple]:
         """The stream in which a record is matched, who takes part, and what has to agree."""
+        fields, six = ledger_file.unpack(record)
         group = calls.text(fields.group)
         ranks = self._groups.get(group)
         if ranks is None:
@@ -104,7 +111,8 @@ class Book:
 
     def _unknowable(self, met: _Met) -> bool:
         """Whether a recv from anybody may have taken what would be matched here."""
-        rank, (_, (fields, _)) = next(iter(met.came.items()))
+        rank, (_, record) = next(iter(met.came.items()))
+        fields, _ = ledger_file.unpack(record)
         group = self._calls[rank].text(fields.group)
         paired = OPERATIONS[OPS[fields.op]].side is not None
         return paired and any((group, member) in self._anybody for member in met.members)
@@ -144,7 +152,7 @@ def agreed(operation: Operation, fields: Fields, six: tuple[int, ...], calls: Ca
     )
 
 
-def differing(came: dict[int, tuple[tuple, tuple]]) -> str:
+def differing(came: dict[int, tuple[tuple, bytes]]) -> str:
     """What the calls that have come differ in; "" for nothing."""
     told = [facts for facts, _ in came.values()]
     if all(facts == told[0] for facts in told) and told[0][-1] is None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ddp_lessons import ledger_file
-from ddp_lessons.ledger_file import SIZE, Fields
+from ddp_lessons.ledger_file import SIZE
 from ddp_lessons.operations import CODES, DTYPES, NOBODY, OPERATIONS, REDUCE_OPS
 from ddp_lessons.run import Call
 
@@ -37,7 +37,7 @@ class Calls(Sequence):
 
     @cached_property
     def _calls(self) -> tuple[Call, ...]:
-        return tuple(self.decode(fields) for fields in self.fields())
+        return tuple(map(self.decode, self.each()))
 
     def __len__(self) -> int:
         return len(self.records) // SIZE
@@ -48,13 +48,12 @@ class Calls(Sequence):
     def __repr__(self) -> str:
         return f"{len(self)} calls"
 
-    def fields(self) -> Iterator[tuple[Fields, tuple[int, ...]]]:
-        """Each record as numbers, and six dimensions: 0 for those that its shape does not have."""
-        for found in ledger_file.RECORD.iter_unpack(self.records):
-            yield Fields._make(found[:-6]), found[-6:]
+    def each(self) -> Iterator[bytes]:
+        """The records one by one."""
+        return (self.records[at : at + SIZE] for at in range(0, len(self.records), SIZE))
 
-    def decode(self, found: tuple[Fields, tuple[int, ...]]) -> Call:
-        fields, six = found
+    def decode(self, record: bytes) -> Call:
+        fields, six = ledger_file.unpack(record)
         op = OPS[fields.op]
         name, ranks = json.loads(self.text(fields.group) or '["", []]')
         paired = OPERATIONS[op].side is not None
@@ -105,7 +104,7 @@ def read(rank: int, folder: Path, script: Path, shown: str) -> Calls:
     head, tail = content[: ledger_file.KEEP * SIZE], content[ledger_file.KEEP * SIZE :]
     ring = [tail[at : at + SIZE] for at in range(0, len(tail), SIZE)]
     ring = [record for record in ring if record[ledger_file.STATE] != ledger_file.EMPTY]
-    ring.sort(key=lambda record: ledger_file.RECORD.unpack(record)[1])  # by seq
+    ring.sort(key=lambda record: ledger_file.unpack(record)[0].seq)
     records = head[: written(head)] + b"".join(ring)
     return Calls(rank, records, names, whole, str(script), shown)
 

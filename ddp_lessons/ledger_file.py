@@ -63,6 +63,22 @@ LOST = b"lost"  # in the file of names: the disk was full, calls are missing fro
 Slot = tuple[mmap.mmap, int]  # one record: the part of the file, and where in it
 
 
+def unpack(record: bytes) -> tuple[Fields, tuple[int, ...]]:
+    """A record as numbers, and six dimensions: 0 for those that its shape does not have."""
+    found = RECORD.unpack(record)
+    return Fields._make(found[:-6]), found[-6:]
+
+
+def index(record: bytes) -> int:
+    return LINE.unpack_from(record, 12)[0]
+
+
+def constant(record: bytes) -> bytes:
+    """The part of a record that says what was called with what, and not when, where or how often:
+    bytes, peer, tag, group, detail, op and so on, and the shape."""
+    return record[40:48] + record[56:66] + record[70:77] + record[80:]
+
+
 class LedgerFile:
     """The writing end. Threads of one process may share it."""
 

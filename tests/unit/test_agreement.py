@@ -300,3 +300,15 @@ def test_a_rank_ahead_by_more_than_is_kept_does_not_look_as_if_others_had_missed
     found: list[Meeting] = ranks.book().unmet()
     assert {meeting.missing for meeting in found} == {(1,)}
     assert min(meeting.calls[0].index for meeting in found) >= 3 * ledger_file.PER_CHUNK
+
+
+def test_the_constant_part_of_a_record_leaves_out_only_when_where_and_how_often():
+    names = ledger_file.Fields._fields
+    empty = [0.0, 0, 0, 0.0, 0.0, 0.0, *[0] * (len(names) - 6)]
+    blank = ledger_file.constant(ledger_file.RECORD.pack(*empty, *[0] * 6))
+    for place, name in enumerate([*names, *["shape"] * 6]):
+        values = [*empty, *[0] * 6]
+        values[place] = type(values[place])(1)
+        same = ledger_file.constant(ledger_file.RECORD.pack(*values)) == blank
+        leaves_out = ("called", "seq", "index", "returned", "waiting", "done", "line", "wait_line")
+        assert same == (name in (*leaves_out, "file", "wait_file", "state")), name
