@@ -28,8 +28,8 @@ _LINE = "var(--jp-border-color2,#c8ccd0)"
 CSS = f"""
 .ddp{{color:{_TEXT};font-size:var(--jp-content-font-size1,14px);line-height:1.45}}
 .ddp .ddp-t{{border-collapse:collapse;margin:.3em 0;table-layout:auto}}
-.ddp .ddp-t caption{{text-align:left;color:{_TEXT};padding:.2em 0;caption-side:top;white-space:nowrap;
-font-weight:600;font-size:inherit}}
+.ddp .ddp-t caption{{text-align:left;color:{_TEXT};padding:.2em 0;caption-side:top;
+white-space:nowrap;font-weight:600;font-size:inherit}}
 .ddp .ddp-t th.ddp-l,.ddp .ddp-t td.ddp-l{{text-align:left}}
 .ddp .ddp-t th,.ddp .ddp-t td{{padding:.2em .8em;border-bottom:1px solid {_LINE};
 vertical-align:top;max-width:none;white-space:pre-wrap}}
