@@ -8,9 +8,11 @@ import subprocess
 import sys
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
-from processes import GENEROUS, gone, marked
+from processes import GENEROUS, gone, kernel, marked
 
 from ddp_lessons import WorkerError, launch
 
@@ -123,6 +125,24 @@ def test_a_child_that_a_program_forks_after_a_launch_can_launch_too(script, tmp_
     assert done.stderr == ""
     assert done.stdout.splitlines() == [f"[{2 * n}.0, {2 * n}.0]" for n in (1, 2, 3, 4)]
     gone(lambda: marked(mark) - {os.getpid()}, 2)
+
+
+TWICE = """
+from concurrent.futures import ThreadPoolExecutor
+from ddp_lessons import launch
+with ThreadPoolExecutor(2) as pool:
+    print([r.values("sum") for r in pool.map(lambda n: launch({path!r}, 2, args=[n]), (1, 2))])
+"""
+
+
+@pytest.mark.slow
+def test_eight_launches_at_once_from_four_kernels(script):
+    cell = TWICE.format(path=str(script(SUM)))
+    with ExitStack() as stack:
+        kernels = [stack.enter_context(kernel()) for _ in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            said = list(pool.map(lambda one: one.run(cell), kernels))
+        assert said == ["[[2.0, 2.0], [4.0, 4.0]]\n"] * 4
 
 
 def renamed(file: str) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ddp_lessons.placement import place
-from ddp_lessons.report import explain, names
+from ddp_lessons.report import explain, names, on_a_full_disk
 from ddp_lessons.run import Failure, Rank, Run
 
 ECHO = "[../third_party/gloo/pair.cc:525] Connection closed by peer [127.0.0.1]:40123"
@@ -193,3 +193,18 @@ def test_at_the_limit_an_address_that_nobody_serves_is_named():
     ranks = [running(n, joined=None, elsewhere="tcp://localhost:12355") for n in (0, 1)]
     _, lines = blamed(*ranks, stopped=[0, 1])
     assert any("tcp://localhost:12355" in line for line in lines)
+
+
+def test_a_full_disk_comes_first_only_where_no_rank_could_say_why_it_ended():
+    placed = place(1, gpus=0, nccl=False)
+
+    def told(rank: Rank) -> list[str]:
+        run = Run("some.py", 1, placed, 0.5, (rank,), Path("log"))
+        return on_a_full_disk(explain(run, set(), 60)[1], run).splitlines()
+
+    mute = told(dead(0, 1))
+    assert mute[0].startswith("some.py: the disk that keeps the ranks' output is full. Free some ")
+    assert mute[1] == "  rank 0 left early with exit code 1, before the end of the script."
+    spoken = told(a_rank(0, raised("bad")))
+    assert spoken[0] == "some.py: rank 0 failed, line 7: ValueError: bad"
+    assert spoken[-1].startswith("  The disk that keeps the ranks' output is full.")
