@@ -104,8 +104,10 @@ def in_call(
     elif call.waited:
         line, file = call.wait_line, call.wait_file
         what = f"waits for its {told(call)} of line {call.line}"
-    else:
+    elif met:
         what = f"waits in {told(call)}"
+    else:
+        what = f"is in {told(call)}"  # all have come: it is being done
     if trace and (trace[-1].file, trace[-1].line) == (file, line):
         source = trace[-1].source
     else:
@@ -164,7 +166,7 @@ def source_line(run: Run, file: str | None, line: int | None) -> str:
 
 def cause(found: Sequence[Standing]) -> str:
     """What usually brings ranks to stand as these do, and what to do about it."""
-    waiting = [one for one in found if one.kind in ("call", "inside")]
+    waiting = [one for one in found if one.kind == "inside" or one.kind == "call" and one.on]
     missed = {rank for one in waiting for rank in one.on}
     late = [one for one in found if one.rank in missed]
     pairs = [one for one in waiting if one.call and one.call.op in PAIRED]

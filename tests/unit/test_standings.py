@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,14 @@ def test_torchs_functions_that_the_stack_is_searched_for_exist():
     homes = (graph, distributed_c10d, distributed_utils, DDP)
     for name in stall.INSIDE:
         assert any(hasattr(home, name) for home in homes), name
+
+
+def test_a_call_that_all_have_made_is_being_done_and_nobody_waits(tmp_path, monkeypatch):
+    ranks = Ranks(tmp_path, monkeypatch)
+    for number in (0, 1):
+        ranks[number].all_reduce(X)
+    made = [dataclasses.replace(ranks.calls(number)[0], returned=None) for number in (0, 1)]
+    monkeypatch.setattr(stall, "waited_for", lambda rank: made[rank.rank])
+    found = stall.standings(run(rank(0, calls=ranks.calls(0)), rank(1, calls=ranks.calls(1))))
+    assert [one.what for one in found] == ["is in all_reduce"] * 2
+    assert "If they were at work" in stall.cause(found)
