@@ -52,7 +52,8 @@ class Standing:
 
 def standings(run: Run) -> list[Standing]:
     """Where each rank stood when the run was ended, in rank order."""
-    unmet = agreement.book(rank.calls for rank in run).unmet()
+    book = agreement.book(rank.calls for rank in run)
+    unmet = [*book.unmet(), *book.disagreements()]
     return [standing(rank, run, unmet) for rank in run]
 
 
