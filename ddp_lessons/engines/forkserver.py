@@ -26,10 +26,11 @@ from ddp_lessons import bootstrap, folders, guard, lifeline
 from ddp_lessons.engines import Job, server
 from ddp_lessons.run import say
 
-# Between our first and last module only torch's own: what the server has imported is never read
-# again from disk. torch._dynamo is here because the DDP constructor imports it, in a second.
+# torch's own modules and what a rank needs of ours, nothing of the reader's: what the server has
+# imported is never read again from disk. torch._dynamo is here because the DDP constructor imports
+# it, in a second; bootstrap because each rank would keep a copy of its own, of 2 MB.
 TORCH = ["torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo"]
-PRELOAD = [server.__name__, *TORCH, "ddp_lessons.engines.frozen"]
+PRELOAD = [server.__name__, *TORCH, bootstrap.__name__, "ddp_lessons.engines.frozen"]
 
 LONGEST_TMPDIR = 60  # characters: a socket's path has at most 103 on macOS, 107 on Linux
 
@@ -39,6 +40,11 @@ _lock = threading.Lock()
 
 def prepare() -> None:
     """Start the server now. Returns at once; the server imports torch by itself meanwhile."""
+    if multiprocessing.current_process().daemon:
+        raise RuntimeError(
+            "launch() was called in a worker of multiprocessing.Pool, and these may start no "
+            "processes. Those of concurrent.futures.ProcessPoolExecutor may"
+        )
     if METHOD != "forkserver":
         return
     from multiprocessing import forkserver, resource_tracker

@@ -160,6 +160,7 @@ launch("03_rank_and_world_size/stuck.py", world_size=2, device="cpu")
 
 # %%
 import sys
+
 views.waits(sys.last_value.run)  # the error that you just saw carries its Run
 
 # %% [markdown]
