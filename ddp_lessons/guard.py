@@ -46,8 +46,9 @@ def stand(folder: Path) -> None:
     try:
         # The kernel's group may be killed as a whole.
         os.setpgid(0, 0)
-        os.closerange(3, line)
-        os.closerange(line + 1, os.sysconf("SC_OPEN_MAX"))
+        for fd in {int(path.name) for path in Path("/proc/self/fd").iterdir()} - {0, 1, 2, line}:
+            with contextlib.suppress(OSError):  # the listing itself had one
+                os.close(fd)
         (folder / FILE).write_text(f"{os.getpid()} {ward}")
         _watch(line, ward)
     finally:

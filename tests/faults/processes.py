@@ -79,6 +79,10 @@ class Kernel:
         self._manager.start_kernel(env=env)
         self._client = self._manager.client()
         self._client.start_channels()
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Until the kernel answers: it does not at once after a start or a restart."""
         self._client.wait_for_ready(timeout=GENEROUS)
 
     @property

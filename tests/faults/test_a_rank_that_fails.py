@@ -147,6 +147,10 @@ def test_three_ranks_of_four_are_not_blamed_for_the_one_that_raised(script):
             "os.kill(os.getpid(), signal.SIGSEGV)",
             "rank 1 was killed by SIGSEGV (signal 11): a crash in native code.",
         ),
+        (
+            "os.kill(os.getpid(), signal.SIGBUS)",
+            "rank 1 was killed by SIGBUS (signal 7): often /dev/shm is full.",
+        ),
     ],
 )
 def test_a_rank_that_leaves_early_is_named_with_its_code_or_signal(script, how, said, when):

@@ -130,7 +130,7 @@ def test_a_long_temporary_folder_works(tmp_path, monkeypatch):
     assert done.stderr == ""
 
 
-def test_a_hard_coded_address_is_named_at_the_limit(script):
+def test_a_hard_coded_address_is_named_at_the_limit(script, warm):
     path = script("""
         import os
         import torch.distributed as dist
@@ -138,4 +138,4 @@ def test_a_hard_coded_address_is_named_at_the_limit(script):
         dist.init_process_group("gloo")
     """)
     with pytest.raises(WorkerError, match="They meet at tcp://localhost:1"):
-        launch(path, 2, timeout=6)
+        launch(path, 2, timeout=2)

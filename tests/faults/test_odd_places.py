@@ -16,14 +16,21 @@ from processes import GENEROUS, gone, marked
 import ddp_lessons
 from ddp_lessons import report
 
+# The user with the least rights, who may still read where this Python lies.
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+NOBODY += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+
 ROOT = Path(ddp_lessons.__file__).parent.parent
 
 
-def python(program: str, mounts: str = "", **env: object) -> str:
-    """What a program prints that runs after these mounts, which it alone can see. Nothing may be on
-    its stderr, and nothing that it started may outlive it."""
+def python(program: str, mounts: str = "", nobody: bool = False, **env: object) -> str:
+    """What a program prints that runs after these mounts, which it alone can see, as a user without
+    a name if this user may do that. Nothing may be on its stderr, nothing started may outlive it.
+    """
     mark = f"fault-test-{uuid.uuid4()}"
     command = [sys.executable, "-c", textwrap.dedent(program)]
+    if nobody and os.getuid() == 0:
+        command = [*NOBODY, *command]
     if mounts:
         command = [*namespace(), "sh", "-ec", f'{mounts}\nexec "$@"', "sh", *command]
     env = os.environ | {"FAULT_TEST": mark} | {name: str(value) for name, value in env.items()}
@@ -75,7 +82,7 @@ def test_a_disk_that_fills_up_is_told_in_one_sentence_and_no_run_is_a_success(sc
 
 
 @pytest.mark.parametrize("engine", ["forkserver", pytest.param("torchrun", marks=pytest.mark.slow)])
-def test_a_read_only_course_and_a_home_that_is_not_there_are_in_nobodys_way(
+def test_a_read_only_course_and_a_home_that_is_not_there_are_in_the_way_of_no_user(
     script, tmp_path, engine
 ):
     path = script("""
@@ -87,7 +94,7 @@ def test_a_read_only_course_and_a_home_that_is_not_there_are_in_nobodys_way(
         except OSError as error:
             record("write", error=type(error).__name__)
         with process_group():
-            record("met", home=os.environ["HOME"])
+            record("met", home=os.environ["HOME"], root=os.getuid() == 0)
     """)
     mounts = "\n".join(
         f"mount --bind '{place}' '{place}'\nmount -o remount,bind,ro '{place}'"
@@ -100,10 +107,10 @@ def test_a_read_only_course_and_a_home_that_is_not_there_are_in_nobodys_way(
         os.chdir({str(path.parent)!r})
         from ddp_lessons import launch
         run = launch({str(path)!r}, 2, engine={engine!r})
-        print(run.values("error"), run.values("home"))
+        print(run.values("error"), run.values("home"), run.values("root"))
     """
-    said = python(program, mounts, HOME=home, TMPDIR=temporary)
-    assert said == f"{['OSError'] * 2} {[str(home)] * 2}\n"
+    said = python(program, mounts, nobody=True, HOME=home, TMPDIR=temporary)
+    assert said == f"{['OSError'] * 2} {[str(home)] * 2} {[False] * 2}\n"
 
 
 @pytest.mark.parametrize("engine", ["forkserver", pytest.param("torchrun", marks=pytest.mark.slow)])

@@ -73,14 +73,17 @@ def test_no_worker_survives_a_kernel_kill(script, tmp_path):
         gone(lambda: marked(started.mark), SOON)
 
 
-def test_no_worker_survives_a_kernel_restart(script, tmp_path):
-    folder = tmp_path / "there"
+def test_no_worker_survives_a_kernel_restart_and_the_next_launch_works(script, tmp_path):
+    folder, hello = tmp_path / "there", script("print('hello')\n", name="hello.py")
     with kernel() as started:
         started.begin(code(script, folder, ()) + "start('forkserver')")
         wait_for_ranks(started, folder, engines=1)
         before = marked(started.mark)
         started.restart()
         gone(lambda: before & marked(started.mark), SOON)
+        started.wait_until_ready()
+        said = started.run(f"from ddp_lessons import launch\nprint(launch({str(hello)!r}, 1))")
+        assert said == "hello.py on 1 rank: ok\nrank 0 | hello\n"
 
 
 def test_no_worker_survives_a_normal_exit_of_the_kernel(script, tmp_path):

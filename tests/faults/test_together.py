@@ -113,6 +113,11 @@ FORKS = """
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
         print(pool.submit(work, 3).result())
     print(work(4))
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        try:
+            pool.apply(work, (5,))
+        except RuntimeError as error:
+            print(error)
 """
 
 
@@ -123,7 +128,9 @@ def test_a_child_that_a_program_forks_after_a_launch_can_launch_too(script, tmp_
         [sys.executable, "-u", file], cwd=tmp_path, capture_output=True, text=True, timeout=GENEROUS
     )
     assert done.stderr == ""
-    assert done.stdout.splitlines() == [f"[{2 * n}.0, {2 * n}.0]" for n in (1, 2, 3, 4)]
+    *sums, refused = done.stdout.splitlines()
+    assert sums == [f"[{2 * n}.0, {2 * n}.0]" for n in (1, 2, 3, 4)]
+    assert refused.startswith("launch() was called in a worker of multiprocessing.Pool")
     gone(lambda: marked(mark) - {os.getpid()}, 2)
 
 
