@@ -140,6 +140,8 @@ ORDER = ("op", ROOT, DTYPE, SHAPE, REDUCE_OP, DETAIL)
 def agreed(operation: Operation, fields: Fields, six: tuple[int, ...], calls: Calls) -> tuple:
     """What must be the same on all ranks, in the order of ORDER; None for what may differ."""
     agree = operation.agree
+    if operation.many and fields.detail:
+        agree = agree - {SHAPE}  # the list has parts of different sizes, this rank's among them
     exchanged = calls.text(fields.detail) if operation.name in EXCHANGES else None
     return (
         operation.name,

@@ -21,25 +21,27 @@ def explain(run: Run, timeout: float) -> tuple[int | None, str]:
     lines = [
         f"{run.script}: after {timeout:g} s, {told}" + (f"; {more} more." if more > 0 else ".")
     ]
-    lines += places(groups)
+    lines += places(found)
     lines += [f"  {words}" for words in (*awaited(found), *joining(run), stall.cause(found))]
     lines += recorded(run)
     alone = missed.pop() if len(missed) == 1 else None
     return alone, "\n".join(lines)
 
 
-def places(groups: Sequence[Sequence[stall.Standing]]) -> list[str]:
-    """The lines of the reader's code where ranks stand, those that stand alike together."""
-    lines = []
-    for group in groups[:MOST_PLACES]:
-        one = group[0]
+def places(found: Sequence[stall.Standing]) -> list[str]:
+    """The lines of the reader's code where ranks stand, those at the same line together."""
+    at: dict[tuple, list[stall.Standing]] = {}
+    for one in found:
         if one.source:
-            who = stall.names([each.rank for each in group])
-            if len(one.trace) > 1:
-                first, *others = levels(one.trace)
-                lines += [f"  {who}: {first.lstrip()}", *others]
-            else:
-                lines += [f"  {who}: {one.file}, line {one.line}", f"    {one.source}"]
+            at.setdefault((one.file, one.line, one.trace), []).append(one)
+    lines = []
+    for group in [*at.values()][:MOST_PLACES]:
+        one, who = group[0], stall.names([each.rank for each in group])
+        if len(one.trace) > 1:
+            first, *others = levels(one.trace)
+            lines += [f"  {who}: {first.lstrip()}", *others]
+        else:
+            lines += [f"  {who}: {one.file}, line {one.line}", f"    {one.source}"]
     return lines
 
 
@@ -51,7 +53,8 @@ def awaited(found: Sequence[stall.Standing]) -> list[str]:
     first = min(waits, key=lambda one: one.call.called)
     if first.call.op in stall.PAIRED:
         return []
-    return [f"{stall.names(first.on)} never called that {first.call.op}.".capitalize()]
+    missed = f"that {first.call.op}{stall.number(first.call)}"
+    return [f"{stall.names(first.on).capitalize()} never called {missed}."]
 
 
 def joining(run: Run) -> list[str]:

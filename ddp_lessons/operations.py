@@ -101,9 +101,9 @@ class Operation:
         """Shape, bytes and detail where they are more than those of one tensor."""
         shape, size, detail = found
         many = given.get(self.many) if self.many else None
-        if many is not None and any(one.shape != tensor.shape for one in many):
+        if many is not None and any(one.shape != many[0].shape for one in many):
             # Parts of different sizes: a rank's own may differ, the list of them all may not.
-            return (), size, sizes([one.shape for one in many])
+            return shape, size, sizes([one.shape for one in many])
         if self.name in EXCHANGES:
             return exchange(given, tensor, len(ranks))
         if self.objects:

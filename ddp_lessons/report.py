@@ -60,9 +60,8 @@ def needed(run: Run, gone: Sequence[Rank]) -> list[str]:
     for meeting in missed[:1]:
         call = meeting.calls[0]
         who = names([each.rank for each in meeting.calls])
-        lines.append(
-            f"  {who.capitalize()} had called {stall.told(call)}, {call.file}, line {call.line}:"
-        )
+        made = f"  {who.capitalize()} had called {stall.told(call)}{stall.number(call)}"
+        lines.append(f"{made}, {call.file}, line {call.line}:")
         lines.append(f"    {stall.source_line(run, call.file, call.line)}")
         lines += mismatch.parting(run, meeting)
     return [*lines, *hang.recorded(run)]

@@ -129,6 +129,11 @@ def told(call: Call) -> str:
     return call.op
 
 
+def number(call: Call) -> str:
+    """The how-manieth call of its group it is, if it is not the first: " (call 4 of the group)"."""
+    return f" (call {call.index + 1} of the group)" if call.index else ""
+
+
 def at(
     run: Run,
     rank: Rank,

@@ -136,7 +136,7 @@ def failure(run: Run) -> list[str]:
     first, _, rest = run.report.partition("\n")
     parts = [f'<p class="ddp-first"><strong>{escape(first)}</strong></p>']
     found = stall.standings(run)
-    places = "\n".join(hang.places(stall.grouped(found)))
+    places = "\n".join(hang.places(found))
     # Only the report of a run that came to its limit has these lines.
     if places and places in rest:
         groups = [[one] for one in found] if len(found) <= EACH else stall.grouped(found)

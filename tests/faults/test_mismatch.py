@@ -180,7 +180,7 @@ def test_one_call_too_many_shows_where_calls_of_different_lines_met(script):
     error = mismatch(script(HEAD + text.lstrip("\n")))
     assert [r.values["y"] for r in error.run[1].records] == [[101.0], [3.0], [5.0]]
     assert error.rank == 1
-    assert "Rank 0 had called all_reduce, script.py, line 13:" in str(error)
+    assert "Rank 0 had called all_reduce (call 4 of the group), script.py, line 13:" in str(error)
     assert "all_reduce, line 10, on rank 0; all_reduce, line 13, on rank 1." in str(error)
 
 

@@ -56,6 +56,8 @@ UNLAWFUL = [
     ("scatter", (X, [X, X], 0), (X.long(), None, 0), "dtype"),
     ("scatter", (X, [X, X], 0), (X, [X, X], 1), "root"),
     ("all_gather", ([X, X], X), ([ones(5), ones(5)], ones(5)), "shape"),
+    ("all_gather", ([X, X], X), ([X, X], ones(3)), "shape"),
+    ("all_gather", ([X, X], X), ([X, ones(3)], ones(3)), "shape"),
     ("all_gather", ([X, X], X), ([X.long(), X.long()], X.long()), "dtype"),
     ("all_gather", ([ones(1), ones(2)], ones(1)), ([ones(1), ones(3)], ones(3)), "detail"),
     ("all_gather_coalesced", ([[X], [X]], [X]), ([[X], [X]], [ones(5)]), "detail"),
