@@ -25,7 +25,7 @@ import traceback
 import types
 from pathlib import Path
 
-from ddp_lessons import guard, joining, ledger, lifeline, places
+from ddp_lessons import forwards, guard, joining, ledger, lifeline, places
 from ddp_lessons.worker import RECORDS
 
 SPEC, EVENTS, STACK = "spec.json", "events.jsonl", "stack"
@@ -68,6 +68,7 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
     if attempt:
         joining.keep_apart(attempt)
     ledger.start(here)
+    forwards.note(here)
     tell_stack_when_asked(here)
     code, end = run_script(spec["script"])
     flush()
@@ -188,7 +189,7 @@ def flush() -> None:
 def without_ours(error: BaseException) -> BaseException:
     """The error with our own frames taken out of its traceback: this module's at its top, and
     those of the wrappers around torch.distributed's functions."""
-    ours = {__file__, joining.__file__, ledger.__file__}
+    ours = {__file__, forwards.__file__, joining.__file__, ledger.__file__}
     kept, tb = [], error.__traceback__
     while tb is not None:
         if tb.tb_frame.f_code.co_filename not in ours:

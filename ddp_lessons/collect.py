@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from ddp_lessons import agreement, calls, places
+from ddp_lessons import agreement, calls, forwards, places
 from ddp_lessons.bootstrap import EVENTS, SPEC, STACK, rank_folder
 from ddp_lessons.placement import Placement
 from ddp_lessons.run import Failure, Frame, Meeting, Rank, Record, Run
@@ -74,6 +74,7 @@ def read_rank(
         joined=events.get("joined", {}).get("time"),
         ended=ended.get("time"),
         calls=calls.read(rank, here, script, name),
+        forwards=forwards.count(here),
         stack=read_stack(here / STACK, script, name),
     )
 

@@ -17,7 +17,7 @@ WIDTH = 500  # characters of a message, in a report
 NATIVE = re.compile(r"^\[[^\]]*\.\w+:\d+\] *(\S+ [!=<>]=? \S+\. )?")
 
 SIGNALS = {
-    "SIGKILL": "often the system ran out of memory",
+    "SIGKILL": "often the computer had no memory (RAM) left",
     "SIGSEGV": "a crash in native code",
     "SIGABRT": "native code gave up; its message is in that rank's stderr",
     "SIGBUS": "often /dev/shm is full",
@@ -56,7 +56,7 @@ def exit_phrase(rank: Rank) -> str:
     code = rank.failure.message
     if code.lstrip("-").isdigit():
         return f"left early with exit code {code}{at(rank)}"
-    return f"left early{at(rank)}: {first_line(code)}"
+    return f'left early{at(rank)}, with the message "{first_line(code)}"'
 
 
 def at(rank: Rank) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ddp_lessons import stall
 from ddp_lessons.endings import exit_phrase, levels
-from ddp_lessons.run import Run
+from ddp_lessons.run import Meeting, Run
 
 MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in the lines below
 
@@ -22,7 +22,7 @@ def explain(run: Run, timeout: float) -> tuple[int | None, str]:
         f"{run.script}: after {timeout:g} s, {told}" + (f"; {more} more." if more > 0 else ".")
     ]
     lines += places(found)
-    lines += [f"  {words}" for words in (*awaited(found), *joining(run), stall.cause(found))]
+    lines += [f"  {words}" for words in (*awaited(run, found), *joining(run), stall.cause(found))]
     lines += recorded(run)
     alone = missed.pop() if len(missed) == 1 else None
     return alone, "\n".join(lines)
@@ -45,7 +45,7 @@ def places(found: Sequence[stall.Standing]) -> list[str]:
     return lines
 
 
-def awaited(found: Sequence[stall.Standing]) -> list[str]:
+def awaited(run: Run, found: Sequence[stall.Standing]) -> list[str]:
     """Who has not come to the first call that others wait in."""
     waits = [one for one in found if one.kind == "call" and one.on]
     if not waits:
@@ -53,8 +53,9 @@ def awaited(found: Sequence[stall.Standing]) -> list[str]:
     first = min(waits, key=lambda one: one.call.called)
     if first.call.op in stall.PAIRED:
         return []
-    missed = f"that {first.call.op}{stall.number(first.call)}"
-    return [f"{stall.names(first.on).capitalize()} never called {missed}."]
+    behind = stall.behind(Meeting((first.call,), first.on))
+    them = stall.names(first.on).capitalize()
+    return [f"{them} had not called that {first.call.op}{behind and ': ' + behind}."]
 
 
 def joining(run: Run) -> list[str]:
@@ -78,16 +79,18 @@ def joining(run: Run) -> list[str]:
 
 
 def recorded(run: Run) -> list[str]:
-    """How often each rank recorded a name, where that differs: steps that some did not make."""
-    counts: dict[str, list[int]] = {}
+    """How often each rank recorded a name or went through DDP's forward, where that differs: steps
+    that some did not make."""
+    counts = {"DDP's forward": [rank.forwards for rank in run]}
     for rank in run:
         for record in rank.records:
-            counts.setdefault(record.name, [0] * len(run))[rank.rank] += 1
+            made = counts.setdefault(f'Recorded "{record.name}"', [0] * len(run))
+            made[rank.rank] += 1
     return [
-        f'  Recorded "{name}": '
+        f"  {what}: "
         + "; ".join(f"{times(n)} on {stall.names(ranks)}" for n, ranks in by_count(made).items())
         + "."
-        for name, made in counts.items()
+        for what, made in counts.items()
         if len(set(made)) > 1
     ]
 

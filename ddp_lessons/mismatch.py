@@ -21,19 +21,22 @@ def side(call: Call) -> str:
     return "dst" if call.op in TO_ROOT else "src"
 
 
+MISSING = (
+    "Every rank of the group must make the same calls. The usual cause is a call inside "
+    "`if rank == ...`, or in a loop that is longer on some ranks."
+)
 CAUSES = {
-    "op": "The calls of a group meet in the order in which each rank makes them, whatever their "
-    "lines are. So all ranks must make the same calls in the same order.",
-    "shape": "torch adds, copies or gathers number by number, so all ranks must pass in the same "
-    "shape. Uneven last batches and data of different lengths are the usual cause.",
+    "op": "The calls of a group of ranks meet in the order in which each rank makes them, not by "
+    "line. Look for a call inside `if rank == ...`, or in a loop that is longer on some ranks.",
+    "shape": "All ranks must pass in the same shape. An uneven last batch is the usual cause: drop "
+    "it, or pad to the longest and cut afterwards.",
     "dtype": "All ranks must pass in the same dtype. Call .to(...) before the call.",
     "reduce op": "Every rank must ask for the same op. torch does not compare them: the numbers "
     "that come out can look right.",
     "root": "src and dst must be the same on all ranks. They are global ranks.",
     "detail": "All ranks must give the same list, in the same order.",
     "count": "What one rank sends must be what the other one expects, in number and dtype.",
-    "missing": "Every member of the group must make the same number of calls. A call inside "
-    "`if rank == ...`, or in a loop that is longer on some ranks, is the usual cause.",
+    "missing": MISSING,
     "unpaired": "Each send needs one recv on the other side, with the same tag.",
 }
 

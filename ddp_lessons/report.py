@@ -38,7 +38,8 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
     lines += needed(run, guilty)
     others = len(run) - len(guilty)
     if others:
-        lines.append(f"  The other {'rank was' if others == 1 else 'ranks were'} ended with it.")
+        them = "the other rank" if others == 1 else "the other ranks"
+        lines.append(f"  The run ended there, for {them} too.")
     return guilty[0].rank, "\n".join(lines)
 
 
@@ -56,15 +57,25 @@ def needed(run: Run, gone: Sequence[Rank]) -> list[str]:
         return []
     unmet = agreement.book(rank.calls for rank in run).unmet()
     missed = [meeting for meeting in unmet if ranks & {*meeting.missing}]
-    lines = []
+    lines = [last_call(run, rank) for rank in gone if not rank.failure and rank.calls][:1]
     for meeting in missed[:1]:
         call = meeting.calls[0]
-        who = names([each.rank for each in meeting.calls])
-        made = f"  {who.capitalize()} had called {stall.told(call)}{stall.number(call)}"
-        lines.append(f"{made}, {call.file}, line {call.line}:")
+        who = names([each.rank for each in meeting.calls]).capitalize()
+        lines.append(f"  {who} had called {stall.told(call)}, {call.file}, line {call.line}:")
         lines.append(f"    {stall.source_line(run, call.file, call.line)}")
+        behind = stall.behind(meeting)
+        if behind and not mismatch.paired(call):
+            lines.append(f"  {names(meeting.missing).capitalize()} had not: {behind}.")
         lines += mismatch.parting(run, meeting)
+        if all(rank.finished for rank in gone):
+            lines.append(f"  {mismatch.MISSING}")
     return [*lines, *hang.recorded(run)]
+
+
+def last_call(run: Run, rank: Rank) -> str:
+    call = rank.calls[-1]
+    where = stall.place(run.script, call.file, call.line)
+    return f"  The last call of rank {rank.rank} was {stall.told(call)}, {where}."
 
 
 def lost_peer_report(run: Run, stopped: set[int]) -> str:

@@ -160,8 +160,8 @@ class Rank:
     `joined` and `ended` are monotonic seconds (None: it never happened); `called` and `joined` are
     when init_process_group was entered and when it returned; `elsewhere` is the address given to
     it, if that was not the one that launch() had prepared, and `expected` how many ranks it waits
-    for. `calls` are the communication calls
-    of its script; `stack` is where the rank stood when it was stopped at the time limit, outermost
+    for. `calls` are the communication calls of its script, `forwards` counts its passes through the
+    forward of DDP; `stack` is where the rank stood when it was stopped at the time limit, outermost
     first: the reader's own frames and torch's.
     """
 
@@ -184,6 +184,7 @@ class Rank:
     joined: float | None = None
     ended: float | None = None
     calls: Sequence[Call] = ()
+    forwards: int = 0
     stack: tuple[Frame, ...] = ()
 
     def __repr__(self) -> str:

@@ -129,9 +129,20 @@ def told(call: Call) -> str:
     return call.op
 
 
-def number(call: Call) -> str:
-    """The how-manieth call of its group it is, if it is not the first: " (call 4 of the group)"."""
-    return f" (call {call.index + 1} of the group)" if call.index else ""
+def behind(meeting: Meeting) -> str:
+    """What the missing ranks had made instead: "it had made 3 calls in the group, and this is the
+    4th"; "" if they had made none."""
+    made = meeting.calls[0].index
+    if not made:
+        return ""
+    it = "it" if len(meeting.missing) == 1 else "they"
+    count = "1 call" if made == 1 else f"{made} calls"
+    return f"{it} had made {count} in the group, and this is the {ordinal(made + 1)}"
+
+
+def ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
+    return f"{number}{ending or 'th'}"
 
 
 def at(
@@ -186,17 +197,20 @@ def cause(found: Sequence[Standing]) -> str:
         return "init_process_group returns when as many ranks as WORLD_SIZE says have called it."
     if functions & {"_sync_buffers", "_pre_forward"}:
         return (
-            "DDP's forward is a call that all ranks must make: in it they agree on the buckets of "
-            "gradients, and take over rank 0's buffers, those of BatchNorm say. To evaluate on one "
-            "rank only, call the inner model: model.module(x)."
+            "DDP's forward is a call that all ranks must make: they exchange data in it, for "
+            "example the buffers of BatchNorm. To evaluate on one rank only, call the inner model: "
+            "model.module(x)."
         )
     if functions & {"_verify_param_shape_across_processes", "_sync_module_states"}:
         return "Every rank must wrap its model in DDP, at the same point."
     if "_engine_run_backward" in functions:
+        inside = [one.rank for one in found if one.function == "_engine_run_backward"]
+        outside = [one.rank for one in found if one.rank not in inside]
+        fewer = f"It looks as if {names(outside)} made fewer steps. " if outside else ""
         return (
-            "DDP averages the gradients inside backward(), so all ranks must make the same number "
-            "of steps. A rank with fewer batches leaves the others waiting: give all ranks the "
-            "same number, or use the join context manager."
+            f"DDP averages the gradients inside backward(), so all ranks must make the same number "
+            f"of steps. {fewer}Give all ranks the same number of batches, or put the loop in "
+            "`with Join([model]):` from torch.distributed.algorithms.join."
         )
     if pairs and len(pairs) == len(waiting):
         return cause_of_pairs(pairs, late)
@@ -217,13 +231,13 @@ def cause_of_pairs(pairs: Sequence[Standing], late: Sequence[Standing]) -> str:
     circle = all(one in pairs for one in late)
     if circle and all("recv" in op for op in ops):
         return (
-            "Each of them waits to receive and none has sent. Let one rank of each pair send "
-            "first, or hand both to batch_isend_irecv."
+            "Each of them waits to receive and none has sent. Let one of them send first, or give "
+            "each rank's send and recv to batch_isend_irecv together."
         )
     if circle and all("send" in op for op in ops):
         return (
-            "A send waits until the other side receives, and here all send first. Let one rank of "
-            "each pair receive first, or hand both to batch_isend_irecv."
+            "A send waits until the other side receives, and here all send first. Let one of them "
+            "receive first, or give each rank's send and recv to batch_isend_irecv together."
         )
     return "Each send needs one recv on the other side, with the same tag."
 

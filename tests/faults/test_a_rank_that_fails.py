@@ -96,7 +96,7 @@ def test_a_rank_that_raises_late_is_named_before_the_ones_that_waited_for_it(scr
         "    step(torch.ones(1))",
         "  script.py, line 9, in step",
         '    raise ValueError("no such batch")',
-        "  The other rank was ended with it.",
+        "  The run ended there, for the other rank too.",
     ]
 
 
@@ -128,7 +128,7 @@ def test_a_lost_peer_is_said_to_be_one_when_no_rank_tells_why(script, monkeypatc
 def test_three_ranks_of_four_are_not_blamed_for_the_one_that_raised(script):
     error = failure(script(LATE.replace("== 1", "== 2")), 4)
     assert error.rank == 2
-    assert str(error).endswith("The other ranks were ended with it.")
+    assert str(error).endswith("The run ended there, for the other ranks too.")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -138,10 +138,10 @@ def test_three_ranks_of_four_are_not_blamed_for_the_one_that_raised(script):
         ("os._exit(0)", "rank 1 left early with exit code 0, before the end of the script."),
         ("os._exit(3)", "rank 1 left early with exit code 3, before the end of the script."),
         ("sys.exit(3)", "rank 1 left early with exit code 3, line {line}."),
-        ("sys.exit('no data')", "rank 1 left early, line {line}: no data."),
+        ("sys.exit('no data')", 'rank 1 left early, line {line}, with the message "no data".'),
         (
             "os.kill(os.getpid(), signal.SIGKILL)",
-            "rank 1 was killed by SIGKILL (signal 9): often the system ran out of memory.",
+            "rank 1 was killed by SIGKILL (signal 9): often the computer had no memory (RAM) left.",
         ),
         (
             "os.kill(os.getpid(), signal.SIGSEGV)",

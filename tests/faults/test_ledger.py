@@ -281,3 +281,15 @@ def test_a_full_disk_stops_the_ledger_and_not_the_rank(script, monkeypatch):
     assert run.ok
     assert (len(run[0].calls), len(run[1].calls)) == (2000, 0)
     assert not run[1].calls.whole
+
+
+def test_a_compiled_ddp_model_trains_on(script):
+    text = body("""
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        model = torch.compile(DDP(torch.nn.Linear(3, 1)), backend="eager")
+        for step in range(3):
+            model(x).sum().backward()
+        record("trained", gradient=next(model.parameters()).grad)
+    """)
+    run = launch(script(text), 2)
+    assert run.values("gradient") == [[[6.0, 6.0, 6.0]]] * 2

@@ -50,7 +50,7 @@ def test_an_exception_comes_before_the_echoes_that_were_earlier():
         "some.py: rank 1 failed first, line 7: ValueError: bad",
         "  some.py, line 7, in <module>",
         "    step()",
-        "  The other rank was ended with it.",
+        "  The run ended there, for the other rank too.",
     ]
 
 
@@ -68,7 +68,7 @@ def test_ranks_that_failed_alike_are_named_together_in_any_order_of_time():
         )
         assert rank == 0
         assert lines[0] == "some.py: ranks 0 and 2 failed first, line 7: ValueError: no 0"
-        assert lines[-1] == "  The other rank was ended with it."
+        assert lines[-1] == "  The run ended there, for the other rank too."
 
 
 def test_an_exception_about_a_lost_peer_is_known_by_what_led_to_it():
@@ -76,7 +76,8 @@ def test_an_exception_about_a_lost_peer_is_known_by_what_led_to_it():
     rank, lines = blamed(a_rank(0, wrapped), dead(1, -9))
     assert rank == 1
     assert lines[0] == (
-        "some.py: rank 1 was killed by SIGKILL (signal 9): often the system ran out of memory."
+        "some.py: rank 1 was killed by SIGKILL (signal 9): "
+        "often the computer had no memory (RAM) left."
     )
 
 
@@ -100,7 +101,7 @@ def test_a_known_exit_code_comes_before_an_unknown_one():
         ),
         (
             a_rank(0, Failure("exit", "no data\nat all", "some.py", 4), exitcode=1),
-            "rank 0 left early, line 4: no data.",
+            'rank 0 left early, line 4, with the message "no data".',
         ),
         (a_rank(0, raised("first\nsecond")), "rank 0 failed, line 7: ValueError: first"),
         (a_rank(0, raised("")), "rank 0 failed, line 7: ValueError"),
