@@ -41,7 +41,6 @@ def start(folder: Path) -> None:
             setattr(dist.distributed_c10d, operation.name, wrapper)
             if hasattr(dist, operation.name):
                 setattr(dist, operation.name, wrapper)
-    dist.Work.wait = ledger.wrap_wait(dist.Work.wait)
 
 
 class Ledger:
@@ -51,11 +50,13 @@ class Ledger:
         import torch.distributed as dist
 
         self._dist = dist
+        self._world = dist.distributed_c10d._world
         self._file = LedgerFile(folder)
         self._files: dict[str, int] = {}  # 0: a file whose calls are not recorded
         self._counts: dict[tuple, itertools.count] = {}
         self._groups: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._works: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._waits_watched = False
         self._on = True
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._stop)  # a child is no rank
@@ -67,63 +68,96 @@ class Ledger:
         """`inner`, recording its calls from outside torch."""
         code = _unwrapped(inner).__code__
         names = code.co_varnames[: code.co_argcount]
-        batch = operation.name == "batch_isend_irecv"
-        # Records of calls like ones that were made before: a training loop makes the same few.
-        ready: dict[tuple, tuple] | None = {} if operation.plain else None
 
-        @functools.wraps(inner)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            frame = sys._getframe(1)
+        def call(frame: FrameType, args: tuple, kwargs: dict, key: tuple | None) -> Any:
             file = self._files.get(frame.f_code.co_filename)
             if file is None:
                 file = self._know_file(frame)
             if not file or not self._on:
                 return inner(*args, **kwargs)
-            key = None
-            if ready is not None and args:
-                try:
-                    x = args[0]
-                    key = frame.f_code, frame.f_lasti, x.shape, x.dtype, args[1:], *kwargs.items()
-                    known = ready.get(key)
-                except (AttributeError, TypeError):
-                    key = known = None
-                if known is not None and known[0] == id(self._dist.group.WORLD):
-                    slots = self._begin(known[1], known[2])
-                    return self._finish(operation, inner, args, kwargs, slots)
             given = dict(zip(names, args, strict=False), **kwargs)
-            if batch:
-                slots = self._open_batch(given, file, frame)
-            else:
-                record, counter = self._record(operation, given, file, frame)
-                slots = self._begin(record, counter)
-                if key and record and _reusable(given) and len(ready) < REMEMBERED:
-                    ready[key] = id(self._dist.group.WORLD), record, counter
-            return self._finish(operation, inner, args, kwargs, slots)
+            if operation.name == "batch_isend_irecv":
+                return self._finish(inner, args, kwargs, self._open_batch(given, file, frame))
+            record, counter = self._record(operation, given, file, frame)
+            if key and record and _reusable(given) and len(ready) < REMEMBERED:
+                ready[key] = record, counter, id(self._world._default_pg), frame.f_code
+            return self._finish(inner, args, kwargs, self._begin(record, counter))
 
-        return call
+        if not operation.plain:
 
-    def _finish(
-        self,
-        operation: Operation,
-        inner: Callable,
-        args: tuple,
-        kwargs: dict,
-        slots: tuple[Slot, ...],
-    ) -> Any:
+            @functools.wraps(inner)
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                return call(sys._getframe(1), args, kwargs, None)
+
+            return wrapper
+
+        # Records of calls like ones that were made before: a training loop makes the same few.
+        # Between two of them the processor's caches have been used for other things, so that each
+        # line here costs several times what a tight loop would show.
+        ready: dict[tuple, tuple] = {}
+        world, begin, monotonic = self._world, self._file.begin, time.monotonic
+        returned, state = ledger_file.RETURNED, ledger_file.STATE
+        write = ledger_file.TIME.pack_into
+
+        @functools.wraps(inner)
+        def quick(*args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            try:
+                x = args[0]
+                key = id(frame.f_code), frame.f_lasti, x.shape, x.dtype, args[1:]
+                if kwargs:
+                    key += tuple(kwargs.items())
+                known = ready.get(key)
+            except (AttributeError, TypeError, IndexError):
+                key = known = None
+            if known is None or known[2] != id(world._default_pg) or not self._on:
+                return call(frame, args, kwargs, key)
+            slot = begin(known[0], next(known[1]))
+            try:
+                result = inner(*args, **kwargs)
+            except BaseException:
+                self._close(slot, RAISED)
+                raise
+            if slot is None:
+                self._on = False
+                return result
+            chunk, at = slot
+            write(chunk, at + returned, monotonic())
+            chunk[at + state] = CLOSED
+            if result is not None:
+                self._remember(result, (slot,))
+            return result
+
+        return quick
+
+    def _finish(self, inner: Callable, args: tuple, kwargs: dict, slots: tuple[Slot, ...]) -> Any:
         """Make the call itself, and note when it returned or that it raised."""
         try:
             result = inner(*args, **kwargs)
         except BaseException:
-            close(slots, RAISED)
+            for slot in slots:
+                self._close(slot, RAISED)
             raise
-        close(slots, CLOSED)
+        for slot in slots:
+            self._close(slot, CLOSED)
         if result is not None and slots:
-            self._remember(operation, result, slots)
+            self._remember(result, slots)
         return result
 
-    def wrap_wait(self, inner: Callable) -> Callable:
-        """`Work.wait`, recording when it was called on a Work that a recorded call returned."""
-        works = self._works
+    def _close(self, slot: Slot | None, state: int) -> None:
+        """Note that a call has come to its end."""
+        if slot is not None:
+            chunk, at = slot
+            ledger_file.TIME.pack_into(chunk, at + ledger_file.RETURNED, time.monotonic())
+            chunk[at + ledger_file.STATE] = state
+
+    def _watch_waits(self) -> None:
+        """Record from now on when `wait` is called on a Work that a recorded call returned. Not
+        before there is one: torch's own synchronous calls come this way too."""
+        if self._waits_watched:
+            return
+        self._waits_watched = True
+        works, inner = self._works, self._dist.Work.wait
 
         @functools.wraps(inner)
         def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
@@ -141,7 +175,7 @@ class Ledger:
                 ledger_file.TIME.pack_into(chunk, at + ledger_file.DONE, time.monotonic())
             return result
 
-        return wait
+        self._dist.Work.wait = wait
 
     def _know_file(self, frame: FrameType) -> int:
         """The number of the caller's file; 0 for one of torch's own."""
@@ -172,7 +206,7 @@ class Ledger:
     def _begin(self, record: bytes | None, counter: itertools.count | None) -> tuple[Slot, ...]:
         if record is None:
             return ()
-        slot = self._file.begin(record, next(counter), time.monotonic())
+        slot = self._file.begin(record, next(counter))
         self._on = slot is not None
         return () if slot is None else (slot,)
 
@@ -184,8 +218,8 @@ class Ledger:
         frame: FrameType,
         flags: int = 0,
     ) -> tuple[bytes | None, itertools.count | None]:
-        """The record of a call that begins, and what counts calls like it. None for a call that
-        torch will refuse or that does nothing: no process group yet, or this rank is not in it."""
+        """The record of a call that begins, without HEAD, and what counts calls like it. None for a
+        call that torch will refuse or that does nothing: this rank has no such process group."""
         group, ranks = self._group(given.get("group"))
         if not group or operation.local(given):
             return None, None
@@ -213,21 +247,21 @@ class Ledger:
             *(CODES[operation.name], facts.reduce_op, facts.dtype, len(facts.shape), flags, EMPTY),
             *(*facts.shape, 0, 0, 0, 0, 0, 0)[:6],
         )
-        return record, counter
+        return record[ledger_file.HEAD :], counter
 
-    def _remember(self, operation: Operation, result: Any, slots: tuple[Slot, ...]) -> None:
+    def _remember(self, result: Any, slots: tuple[Slot, ...]) -> None:
         """Know a returned Work again when it is waited for; and who a recv has received from."""
-        if operation.name == "recv":
+        if isinstance(result, int):
             chunk, at = slots[0]
             ledger_file.SIGNED.pack_into(chunk, at + ledger_file.PEER, result)
-        elif isinstance(result, list) and len(result) == len(slots):
-            for work, slot in zip(result, slots, strict=True):
-                self._works[work] = (slot,)
-        elif isinstance(result, list):
-            for work in result:
-                self._works[work] = slots  # NCCL makes one Work of a whole batch
-        elif hasattr(result, "wait"):
-            self._works[result] = slots
+            return
+        works = result if isinstance(result, list) else [result]
+        if not all(isinstance(work, self._dist.Work) for work in works):
+            return
+        self._watch_waits()
+        # NCCL makes one Work of a whole batch.
+        each = [(slot,) for slot in slots] if len(works) == len(slots) else [slots] * len(works)
+        self._works.update(zip(works, each, strict=True))
 
     def _group(self, group: Any) -> tuple[int, tuple[int, ...]]:
         """The number of a process group and its ranks; 0 if this rank has no such group."""
@@ -244,13 +278,6 @@ class Ledger:
             number = self._file.name(json.dumps([name, ranks]))
             found = self._groups[name] = number, ranks
         return found
-
-
-def close(slots: tuple[Slot, ...], state: int) -> None:
-    """Note that these calls have come to their end."""
-    for chunk, at in slots:
-        ledger_file.TIME.pack_into(chunk, at + ledger_file.RETURNED, time.monotonic())
-        chunk[at + ledger_file.STATE] = state
 
 
 def _reusable(given: Mapping[str, Any]) -> bool:

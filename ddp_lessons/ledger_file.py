@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 import threading
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,7 +47,9 @@ class Fields(NamedTuple):
 # Fields, and after them the first six dimensions of the shape.
 RECORD = struct.Struct("<dII3dqIIiiHHHHBBBBBBxx6q")
 SIZE = RECORD.size
-BEGIN = struct.Struct("<dII")  # called, seq, index: the first three
+# The same, with all that is known of a call before it is made as bytes that stand ready.
+READY = struct.Struct("<dII24x88s")  # called, seq, index; nothing yet; bytes and all after them
+HEAD = SIZE - 88
 TIME, LINE, NUMBER, SIGNED = (struct.Struct(f"<{code}") for code in "dIHi")
 # Where in a record what is written later stands.
 RETURNED, WAITING, DONE, WAIT_LINE, PEER, WAIT_FILE, STATE = 16, 24, 32, 52, 56, 68, 77
@@ -91,17 +94,18 @@ class LedgerFile:
         self._next = itertools.count()
         self._names: dict[str, int] = {}
 
-    def begin(self, record: bytes, index: int, now: float) -> Slot | None:
-        """Write the record of the next call, with its number; None once the disk is full."""
+    def begin(self, record: bytes, index: int) -> Slot | None:
+        """Write the record of the next call, of which `record` is all after HEAD, with its number
+        and the time; None once the disk is full."""
         seq = next(self._next)
         slot = seq if seq < KEEP else KEEP + (seq - KEEP) % RING
-        number, place = divmod(slot, PER_CHUNK)
+        number = slot // PER_CHUNK
         chunk = self._chunks[number] if number < len(self._chunks) else self._grow_to(number)
         if chunk is None:
             return None
-        at = place * SIZE
-        chunk[at : at + SIZE] = record  # empty still: in the ring it held an older call
-        BEGIN.pack_into(chunk, at, now, seq, index)
+        at = slot % PER_CHUNK * SIZE
+        # Empty still: in the ring it held an older call.
+        READY.pack_into(chunk, at, time.monotonic(), seq, index, record)
         chunk[at + STATE] = OPEN  # last: from here on the record counts
         return chunk, at
 
