@@ -4,6 +4,7 @@ texts that they refer to by number. The rank writes, its parent reads at any tim
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import mmap
@@ -129,15 +130,13 @@ class LedgerFile:
         return self._chunks[number]
 
     def _grow(self) -> bool:
-        """One chunk more. Its bytes are allocated now: on a full disk a write to a mapped page that
-        has none would end the process by SIGBUS."""
+        """One chunk more, written out with zeros first: on a full disk a write to a mapped page that
+        has no block would end the process by SIGBUS. Blocks only reserved make new pages slow."""
         start = len(self._chunks) * CHUNK
         try:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(self._fd, start, CHUNK)
-            else:
-                os.lseek(self._fd, start, os.SEEK_SET)
-                os.write(self._fd, bytes(CHUNK))
+            os.lseek(self._fd, start, os.SEEK_SET)
+            if os.write(self._fd, bytes(CHUNK)) != CHUNK:
+                raise OSError(errno.ENOSPC, "the disk is full")
             self._chunks.append(mmap.mmap(self._fd, CHUNK, offset=start))
         except OSError:
             with contextlib.suppress(OSError):
