@@ -130,8 +130,8 @@ class LedgerFile:
         return self._chunks[number]
 
     def _grow(self) -> bool:
-        """One chunk more, written out with zeros first: on a full disk a write to a mapped page that
-        has no block would end the process by SIGBUS. Blocks only reserved make new pages slow."""
+        """One chunk more, written out with zeros first. On a full disk a write to a mapped page
+        that has no block would end the process by SIGBUS; reserved blocks make new pages slow."""
         start = len(self._chunks) * CHUNK
         try:
             os.lseek(self._fd, start, os.SEEK_SET)
