@@ -7,12 +7,12 @@ their lines are. A send meets the recv of its receiver: by sender, receiver and 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ddp_lessons import ledger_file
 from ddp_lessons.calls import OPS, Calls
-from ddp_lessons.ledger_file import ANYBODY, Fields
+from ddp_lessons.ledger_file import ANYBODY, SIZE, Fields
 from ddp_lessons.operations import (
     DETAIL,
     DTYPE,
@@ -51,6 +51,30 @@ class Book:
         # A training loop makes the same few calls again and again: what a record means, by the
         # part of it that says what was called.
         self._known: dict[tuple[int, bytes], tuple[tuple, tuple, tuple]] = {}
+
+    def skip(self, ledgers: Sequence[Calls]) -> int:
+        """How many records of each rank were taken at once, because the first ones of all ranks
+        are alike: 0 unless all are calls of the same kind of one group with all these ranks.
+
+        The same as to take them one by one, a hundred times faster: for loops of many calls."""
+        count = min(map(len, ledgers), default=0)
+        if not count or self._open:
+            return 0
+        records = [calls.records[: count * SIZE] for calls in ledgers]
+        fields, _ = ledger_file.unpack(records[0][:SIZE])
+        group = ledgers[0].text(fields.group)
+        ops = {OPERATIONS[OPS[code]] for code in ledger_file.column(records[0], "op")}
+        one_group = all(calls.text(fields.group) == group for calls in ledgers)
+        ranks = json.loads(group or '["", []]')[1]
+        if not one_group or sorted(ranks) != sorted(calls.rank for calls in ledgers):
+            return 0
+        if not all(operation.whole for operation in ops) or not ledger_file.alike(records):
+            return 0
+        for calls in ledgers:
+            self._calls[calls.rank] = calls
+            last = calls.records[(count - 1) * SIZE : count * SIZE]
+            self._made[(group,), calls.rank] = ledger_file.index(last) + 1
+        return count
 
     def take(self, calls: Calls) -> None:
         """The next records of a rank."""
@@ -127,9 +151,10 @@ class Book:
 def book(ledgers: Iterable[Calls]) -> Book:
     """The book of whole ledgers. A rank that made no call needs none."""
     made = Book()
-    for calls in ledgers:
-        if calls:
-            made.take(calls)
+    there = [calls for calls in ledgers if calls]
+    count = made.skip(there)
+    for calls in there:
+        made.take(calls.after(count))
     return made
 
 

@@ -5,6 +5,7 @@ Nothing here needs the rank to be alive, or to have ended.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ class Calls(Sequence):
 
     def __repr__(self) -> str:
         return f"{len(self)} calls"
+
+    def after(self, count: int) -> Calls:
+        """All but the first `count`."""
+        return dataclasses.replace(self, records=self.records[count * SIZE :]) if count else self
 
     def each(self) -> Iterator[bytes]:
         """The records one by one."""
@@ -130,22 +135,26 @@ def read_names(folder: Path) -> tuple[tuple[str, ...], bool]:
 
 
 class Tail:
-    """The growing end of a rank's ledger: next() gives the calls that are new since the last one.
-    What a very long run writes over and over again is not followed."""
+    """The growing end of a rank's ledger. What a very long run writes over and over again is not
+    followed."""
 
     def __init__(self, rank: int, folder: Path):
-        self._rank, self._folder, self._seen = rank, folder, 0
+        self._rank, self._folder, self._read = rank, folder, 0
         self._names = ("",)
 
-    def next(self) -> Calls:
+    def unread(self) -> Calls:
+        """The calls that have not been marked as read."""
         try:
             with open(self._folder / ledger_file.CALLS, "rb") as file:
-                file.seek(self._seen)
-                content = file.read(ledger_file.KEEP * SIZE - self._seen)
+                file.seek(self._read)
+                content = file.read(ledger_file.KEEP * SIZE - self._read)
         except FileNotFoundError:
             content = b""
         records = content[: written(content)]
-        self._seen += len(records)
         if records:
             self._names = read_names(self._folder)[0]
         return Calls(self._rank, records, self._names)
+
+    def read(self, count: int) -> None:
+        """Mark that many calls as read."""
+        self._read += count * SIZE

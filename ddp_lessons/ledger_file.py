@@ -12,6 +12,7 @@ import os
 import struct
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,6 +82,23 @@ def constant(record: bytes) -> bytes:
     """The part of a record that says what was called with what, and not when, where or how often:
     bytes, peer, tag, group, detail, op and so on, and the shape."""
     return record[40:48] + record[56:66] + record[70:77] + record[80:]
+
+
+def column(records: bytes, name: str) -> set[int]:
+    """The values of a field of one byte in all of these records."""
+    return set(records[72 + ("op", "reduce_op", "dtype").index(name) :: SIZE])
+
+
+def alike(sides: Sequence[bytes]) -> bool:
+    """Whether the same calls stand in each of these records, in the same order, of one group, and
+    none with a detail: the numbers of texts mean something else on each rank."""
+    first = sides[0]
+    if any(len(set(first[at::SIZE])) > 1 for at in (64, 65)):  # the group
+        return False
+    if any(any(first[at::SIZE]) for at in (70, 71)):  # the detail
+        return False
+    compared = (*range(12, 16), *range(40, 48), *range(56, 66), *range(70, 77), *range(80, SIZE))
+    return all(first[at::SIZE] == side[at::SIZE] for side in sides[1:] for at in compared)
 
 
 class LedgerFile:

@@ -68,6 +68,11 @@ class Operation:
         return bool(many) or self.name in (*EXCHANGES, "new_group")
 
     @functools.cached_property
+    def whole(self) -> bool:
+        """Whether calls that are alike on all members fit together, and nothing else is to ask."""
+        return self.side is None and not self.many and self.name not in EXCHANGES
+
+    @functools.cached_property
     def plain(self) -> bool:
         """Whether its first argument is the one tensor that a record tells of."""
         return self.tensor == "tensor" and not self.unusual

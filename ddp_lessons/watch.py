@@ -60,10 +60,10 @@ def after_end(folder: Path, rank: int, code: int | None, began: float) -> float 
 def disagreement(folder: Path, world_size: int) -> Look:
     """A look at the ledgers: once two calls that meet do not fit together, the run may take a
     moment more. What torch makes of it can be a wait for ever."""
-    attempt, tails, book = -1, [], Book()
+    attempt, tails, book, waited = -1, [], Book(), False
 
     def look() -> float | None:
-        nonlocal attempt, tails, book
+        nonlocal attempt, tails, book, waited
         newest = collect.last_attempt(folder)
         if newest != attempt:
             attempt, book = newest, Book()
@@ -71,8 +71,19 @@ def disagreement(folder: Path, world_size: int) -> Look:
                 calls.Tail(rank, bootstrap.rank_folder(folder, attempt, rank))
                 for rank in range(world_size)
             ]
-        for tail in tails:
-            book.take(tail.next())
+        unread = [tail.unread() for tail in tails]
+        count = book.skip(unread)
+        if count:
+            for tail in tails:
+                tail.read(count)
+        elif any(unread) and not all(unread) and not waited:
+            waited = True  # some ranks are ahead: the others may have caught up at the next look
+            return None
+        else:
+            for tail, new in zip(tails, unread, strict=True):
+                book.take(new)
+                tail.read(len(new))
+        waited = False
         return SETTLE if book.disagreements() else None
 
     return look

@@ -314,3 +314,50 @@ def test_the_constant_part_of_a_record_leaves_out_only_when_where_and_how_often(
         same = ledger_file.constant(ledger_file.RECORD.pack(*values)) == blank
         leaves_out = ("called", "seq", "index", "returned", "waiting", "done", "line", "wait_line")
         assert same == (name in (*leaves_out, "file", "wait_file", "state")), name
+
+
+@pytest.mark.parametrize("late", [0, 1, 5])
+def test_many_like_calls_are_taken_at_once_with_the_same_result_as_one_by_one(ranks, late):
+    for number in (0, 1):
+        for _ in range(300 + late * number):
+            ranks[number].all_reduce(X)
+            ranks[number].barrier()
+    both = [ranks.calls(number) for number in MEMBERS]
+    quick, slow = Book(), Book()
+    assert quick.skip(both) == 600
+    for book, count in ((quick, 600), (slow, 0)):
+        for calls in both:
+            book.take(calls.after(count))
+    assert quick.disagreements() == slow.disagreements() == []
+    assert quick.unmet() == slow.unmet()
+    assert len(quick.unmet()) == 2 * late
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lambda rank: rank.all_reduce(ones(5)),
+        lambda rank: rank.all_reduce(X.long()),
+        lambda rank: rank.all_reduce(X, MAX),
+        lambda rank: rank.broadcast(X, 1),
+        lambda rank: rank.barrier(group=("7", MEMBERS)),
+        lambda rank: rank.send(X, 0),
+        lambda rank: rank.all_gather([X, X], X),
+        lambda rank: rank.all_to_all_single(ones(2), ones(2)),
+    ],
+)
+def test_calls_that_are_not_all_alike_are_never_taken_at_once(ranks, odd):
+    for number in (0, 1):
+        ranks[number].all_reduce(X)
+    odd(ranks[1])
+    ranks[0].all_reduce(X)
+    assert Book().skip([ranks.calls(number) for number in MEMBERS]) == 0
+
+
+def test_calls_that_are_open_keep_later_ones_from_being_taken_at_once(ranks):
+    ranks[0].barrier()
+    book = Book()
+    book.take(ranks.calls(0))
+    for number in (0, 1):
+        ranks[number].all_reduce(X)
+    assert book.skip([ranks.calls(0).after(1), ranks.calls(1)]) == 0
