@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -202,3 +205,12 @@ def test_a_rank_that_was_aborted_for_it_is_told_after_the_reason(script):
 def test_torchrun_names_a_mismatch_too(script):
     error = mismatch(script(HEAD + CASES["op"][1].lstrip("\n")), engine="torchrun")
     assert str(error).startswith(f"script.py: {CASES['op'][0]}")
+
+
+def test_the_report_in_the_readme_is_a_real_one():
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"^    WorkerError: (my_script\.py: .*\n(?:    .*\n)+)", text, re.MULTILINE)[1]
+    error = mismatch("03_rank_and_world_size/stuck.py", device="cpu")
+    real = str(error).replace("stuck.py", "my_script.py").splitlines()
+    for line, shown_line in zip(real, dedent("    " + shown).splitlines(), strict=True):
+        assert line.startswith(shown_line.removesuffix(" ..."))
