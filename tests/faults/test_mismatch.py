@@ -209,7 +209,7 @@ def test_torchrun_names_a_mismatch_too(script):
 
 def test_the_report_in_the_readme_is_a_real_one():
     text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    shown = re.search(r"^    WorkerError: (my_script\.py: .*\n(?:    .*\n)+)", text, re.MULTILINE)[1]
+    shown = re.search(r"^    WorkerError: (my_script\.py: .*\n(?:    .*\n)+)", text, re.M)[1]
     error = mismatch("03_rank_and_world_size/stuck.py", device="cpu")
     real = str(error).replace("stuck.py", "my_script.py").splitlines()
     for line, shown_line in zip(real, dedent("    " + shown).splitlines(), strict=True):
