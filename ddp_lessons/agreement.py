@@ -12,15 +12,19 @@ from dataclasses import dataclass, field
 
 from ddp_lessons import ledger_file
 from ddp_lessons.calls import OPS, Calls
-from ddp_lessons.ledger_file import ANYBODY, SIZE, Fields
+from ddp_lessons.ledger_file import ANYBODY, Fields
 from ddp_lessons.operations import (
+    ALIASES,
     DETAIL,
     DTYPE,
     EXCHANGES,
+    LENGTH,
+    MAKES_GROUPS,
     OPERATIONS,
     REDUCE_OP,
     ROOT,
     SHAPE,
+    SIZE,
     Operation,
     read_parts,
 )
@@ -60,8 +64,8 @@ class Book:
         count = min(map(len, ledgers), default=0)
         if not count or self._open:
             return 0
-        records = [calls.records[: count * SIZE] for calls in ledgers]
-        fields, _ = ledger_file.unpack(records[0][:SIZE])
+        records = [calls.records[: count * ledger_file.SIZE] for calls in ledgers]
+        fields, _ = ledger_file.unpack(records[0][: ledger_file.SIZE])
         group = ledgers[0].text(fields.group)
         ops = {OPERATIONS[OPS[code]] for code in ledger_file.column(records[0], "op")}
         one_group = all(calls.text(fields.group) == group for calls in ledgers)
@@ -72,7 +76,7 @@ class Book:
             return 0
         for calls in ledgers:
             self._calls[calls.rank] = calls
-            last = calls.records[(count - 1) * SIZE : count * SIZE]
+            last = calls.records[(count - 1) * ledger_file.SIZE : count * ledger_file.SIZE]
             self._made[(group,), calls.rank] = ledger_file.index(last) + 1
         return count
 
@@ -106,7 +110,8 @@ class Book:
             ranks = self._groups[group] = tuple(json.loads(group or '["", []]')[1])
         operation = OPERATIONS[OPS[fields.op]]
         if operation.side is None:
-            return (group,), ranks, agreed(operation, fields, six, calls)
+            own_order = ("groups",) if operation.name in MAKES_GROUPS else ()
+            return (group, *own_order), ranks, agreed(operation, fields, six, calls)
         if fields.flags & ANYBODY:
             self._anybody.add((group, rank))
         peer = fields.peer
@@ -159,7 +164,7 @@ def book(ledgers: Iterable[Calls]) -> Book:
 
 
 # What the numbers in a fingerprint stand for, in the order in which a difference is named.
-ORDER = ("op", ROOT, DTYPE, SHAPE, REDUCE_OP, DETAIL)
+ORDER = ("op", ROOT, DTYPE, SHAPE, REDUCE_OP, DETAIL, LENGTH)
 
 
 def agreed(operation: Operation, fields: Fields, six: tuple[int, ...], calls: Calls) -> tuple:
@@ -167,16 +172,24 @@ def agreed(operation: Operation, fields: Fields, six: tuple[int, ...], calls: Ca
     agree = operation.agree
     if operation.many and fields.detail:
         agree = agree - {SHAPE}  # the list has parts of different sizes, this rank's among them
-    exchanged = calls.text(fields.detail) if operation.name in EXCHANGES else None
+    exchanged = (calls.text(fields.detail) or None) if operation.name in EXCHANGES else None
     return (
-        operation.name,
+        ALIASES.get(operation.name, operation.name),
         fields.peer if ROOT in agree else None,
         fields.dtype if DTYPE in agree else None,
-        (fields.dimensions, six) if SHAPE in agree else None,
+        shape_of(agree, fields, six),
         fields.reduce_op if REDUCE_OP in agree else None,
         calls.text(fields.detail) if DETAIL in agree else None,
+        six[0] if LENGTH in agree else None,
         exchanged,
     )
+
+
+def shape_of(agree: frozenset[str], fields: Fields, six: tuple[int, ...]) -> tuple | None:
+    """What must be the same of the shape: all of it, or how many bytes it takes."""
+    if SHAPE in agree:
+        return fields.dimensions, six
+    return (fields.bytes,) if SIZE in agree else None
 
 
 def differing(came: dict[int, tuple[tuple, bytes]]) -> str:

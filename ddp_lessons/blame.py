@@ -22,8 +22,9 @@ def first_failure(run: Run, stopped: set[int]) -> Rank | None:
     among the ranks that were still running."""
 
     def when(rank: Rank) -> tuple:
-        known = rank.exitcode is not None
-        return not known, rank.ended if rank.ended is not None else float("inf"), rank.rank
+        known, failure = rank.exitcode is not None, rank.failure
+        end = failure.time if failure and failure.time is not None else rank.ended
+        return not known, end if end is not None else float("inf"), rank.rank
 
     failed = [rank for rank in run if rank.rank not in stopped and not succeeded(rank)]
     own = [rank for rank in failed if rank.failure and not lost_peer(rank)]

@@ -26,7 +26,7 @@ import types
 from pathlib import Path
 
 from ddp_lessons import forwards, guard, joining, ledger, lifeline, places
-from ddp_lessons.worker import RECORDS
+from ddp_lessons.worker import RAISED, RECORDS
 
 SPEC, EVENTS, STACK = "spec.json", "events.jsonl", "stack"
 ASK = getattr(signal, "SIGUSR2", None)  # this signal makes a rank write its stack
@@ -207,8 +207,11 @@ def describe(error: BaseException, kind: str, message: str) -> dict:
     else:
         stack = traceback.extract_tb(error.__traceback__)
         frames = [(f.filename, f.lineno or 0, f.name, f.line or "") for f in stack]
-    own = [frame for frame in frames if places.is_readers(frame[0])]
-    return {"kind": kind, "message": message, "frames": own, "chain": chain(error)}
+    facts = {"kind": kind, "message": message, "chain": chain(error)}
+    facts["frames"] = [frame for frame in frames if places.is_readers(frame[0])]
+    facts["stack"] = [f for f in frames if places.is_readers(f[0]) or places.is_torchs(f[0])]
+    facts["time"] = getattr(error, RAISED, time.monotonic())
+    return facts
 
 
 def chain(error: BaseException) -> list[str]:

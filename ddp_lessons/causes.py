@@ -11,6 +11,19 @@ import re
 # Most are from torch 2.13, as seen; those of NCCL are as its source has them.
 KNOWN = [
     (
+        r"Caught (\w+) in DataLoader worker process (\d+)\.[\s\S]*"
+        r'File "[^"]*?([^"/\\]+)", line (\d+), in (\w+)\n[\s\S]*\n\1: ([^\n]*)',
+        "{6} (in worker process {2} of a DataLoader: {3}, line {4}, in {5})",
+    ),
+    (
+        r"Expected to have finished reduction in the prior iteration[\s\S]*"
+        r"did not receive grad for rank \d+: ([\d ]+)",
+        "in the step before this one, the parameters with the numbers {1} took no part in the "
+        "loss, so DDP still waits for their gradients. Use all parameters in every step, or wrap "
+        "with DDP(model, find_unused_parameters=True). With TORCH_DISTRIBUTED_DEBUG=INFO in the "
+        "environment torch gives their names.",
+    ),
+    (
         r"Unable to find address for: (\S+)",
         "this machine has no network interface {1}, which GLOO_SOCKET_IFNAME asks for. Take the "
         "variable away, or name an interface that is there (lo is this machine alone).",

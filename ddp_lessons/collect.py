@@ -75,17 +75,31 @@ def read_rank(
         ended=ended.get("time"),
         calls=calls.read(rank, here, script, name),
         forwards=forwards.count(here),
-        stack=read_stack(here / STACK, script, name),
+        stack=read_stack(here / STACK, script, name) or failed_at(failure, script, name),
     )
 
 
 def read_failure(facts: Mapping, script: Path, name: str) -> Failure:
     frames = tuple(
-        (name if Path(file) == script else Path(file).name, line, function, source)
+        (shown(file, script, name), line, function, source)
         for file, line, function, source in facts["frames"]
     )
     file, line = frames[-1][:2] if frames else (None, None)
-    return Failure(facts["kind"], facts["message"], file, line, frames, tuple(facts["chain"]))
+    chain, when = tuple(facts["chain"]), facts.get("time")
+    return Failure(facts["kind"], facts["message"], file, line, frames, chain, when)
+
+
+def failed_at(facts: Mapping | None, script: Path, name: str) -> tuple[Frame, ...]:
+    """The stack at which a rank's script failed."""
+    return tuple(
+        Frame(shown(file, script, name), line, function, source, places.is_readers(file))
+        for file, line, function, source in (facts or {}).get("stack", ())
+    )
+
+
+def shown(file: str, script: Path, name: str) -> str:
+    """What a file is called in a report."""
+    return name if Path(file) == script else Path(file).name
 
 
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
@@ -107,9 +121,9 @@ def read_stack(path: Path, script: Path, name: str) -> tuple[Frame, ...]:
         found = FRAME.match(line)
         if found and (places.is_readers(found[1]) or places.is_torchs(found[1])):
             file, number, function = found[1], int(found[2]), found[3]
-            shown = name if Path(file) == script else Path(file).name
             source = linecache.getline(file, number).strip()
-            frames.append(Frame(shown, number, function, source, places.is_readers(file)))
+            where = shown(file, script, name)
+            frames.append(Frame(where, number, function, source, places.is_readers(file)))
     return tuple(frames)
 
 

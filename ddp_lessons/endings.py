@@ -11,15 +11,19 @@ from ddp_lessons.run import Frame, Rank, Run
 from ddp_lessons.stall import names
 
 FRAMES = 6  # of a traceback, in a report
+LONG = 120  # characters: a first line that long, without an end, is only the beginning
 WIDTH = 500  # characters of a message, in a report
 
 # "[enforce fail at .../device.cc:84] ifa != nullptr. ", "[.../pair.cc:525] "
 NATIVE = re.compile(r"^\[[^\]]*\.\w+:\d+\] *(\S+ [!=<>]=? \S+\. )?")
 
+# What exceptions without a message mean here.
+SILENT = {"BdbQuit": "a rank has no keyboard, so breakpoint() and pdb cannot stop there"}
+
 SIGNALS = {
     "SIGKILL": "often the computer had no memory (RAM) left",
     "SIGSEGV": "a crash in native code",
-    "SIGABRT": "native code gave up; its message is in that rank's stderr",
+    "SIGABRT": "native code gave up; see error.run[rank].stderr",
     "SIGBUS": "often /dev/shm is full",
     "SIGTERM": "something asked it to stop",
 }
@@ -32,7 +36,7 @@ def sentence(ranks: list[Rank], run: Run, first: bool = True) -> str:
     if rank.failure and rank.failure.kind == "exit":
         return f"{who} {exit_phrase(rank)}."
     if rank.failure:
-        message = first_line(rank.failure.message)
+        message = first_line(rank.failure.message) or SILENT.get(rank.failure.kind, "")
         failed = "failed first" if first and len(ranks) < len(run) else "failed"
         return f"{who} {failed}{at(rank)}: {rank.failure.kind}" + (
             f": {message}" if message else ""
@@ -42,13 +46,19 @@ def sentence(ranks: list[Rank], run: Run, first: bool = True) -> str:
         return f"{who} came to the end of the script while other ranks still needed {them}."
     if rank.exitcode is not None and rank.exitcode < 0:
         name = signal_name(-rank.exitcode)
-        hint = f": {SIGNALS[name]}" if name in SIGNALS else ""
+        hint = f": {native_words(rank) or SIGNALS[name]}" if name in SIGNALS else ""
         was = "was" if len(ranks) == 1 else "were"
         return f"{who} {was} killed by {name} (signal {-rank.exitcode}){hint}."
     code = "" if rank.exitcode is None else f" with exit code {rank.exitcode}"
     if rank.started is None:
         return f"{who} ended{code} before the script began; the files in run.log say more."
     return f"{who} left early{code}, before the end of the script."
+
+
+def native_words(rank: Rank) -> str:
+    """What native code said before it gave up, from the rank's stderr; "" if nothing is known."""
+    said = re.search(r"^  what\(\):  (.*(?:\n.+)?)", rank.stderr, re.MULTILINE)
+    return first_line(said[1]) if said else ""
 
 
 def exit_phrase(rank: Rank) -> str:
@@ -82,8 +92,17 @@ def levels(trace: Sequence[Frame]) -> list[str]:
 
 
 def first_line(message: str) -> str:
-    """What a message means, if that is known, else its first line without a place in a C++ file."""
-    line = causes.translate(message) or NATIVE.sub("", (message.strip().splitlines() or [""])[0])
+    """What a message means, if that is known, else its first sentence or line, whichever is longer,
+    without a place in a C++ file."""
+    line = causes.translate(message)
+    if line is None:
+        first, *others = message.strip().splitlines() or [""]
+        line = NATIVE.sub("", first)
+        # A long sentence that torch has broken into lines.
+        while (
+            others and others[0].strip() and len(line) > LONG and line.rstrip()[-1:] not in ".!?:)"
+        ):
+            line = f"{line.rstrip()} {others.pop(0).strip()}"
     return line if len(line) <= WIDTH else line[:WIDTH] + "…"
 
 

@@ -96,7 +96,7 @@ def recorded(run: Run) -> list[str]:
 
 
 def times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    return {0: "never", 1: "once"}.get(count, f"{count} times")
 
 
 def by_count(made: Sequence[int]) -> dict[int, list[int]]:
@@ -110,6 +110,8 @@ def by_count(made: Sequence[int]) -> dict[int, list[int]]:
 def stood(run: Run) -> list[str]:
     """Where each rank stood when it was stopped, as lines of their own; none if that is unknown."""
     found = [one for one in stall.standings(run) if one.line]
-    groups = stall.grouped(found)
-    told = [f"{stall.sentence(group)}." for group in groups[:MOST_PLACES]]
-    return ["Stopped there:", *told] if told else []
+    if not found:
+        return []
+    told = [f"{stall.sentence(group)}." for group in stall.grouped(found)[:MOST_PLACES]]
+    why = [stall.cause(found)] if any(one.on for one in found) else []
+    return ["Where the ranks stood:", *told, *places(found), *why]

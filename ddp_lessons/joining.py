@@ -18,12 +18,21 @@ def note(write: Callable[..., None]) -> None:
 
     @functools.wraps(inner)
     def init_process_group(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
+        _made.append(True)
         write("joining", elsewhere=elsewhere(args, kwargs, home), size=expected(args, kwargs))
         result = inner(*args, **kwargs)
         write("joined")
         return result
 
     dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+
+
+_made: list[bool] = []
+
+
+def times() -> int:
+    """How often this process has called init_process_group."""
+    return len(_made)
 
 
 def keep_apart(attempt: int) -> None:

@@ -124,7 +124,9 @@ def launch(
     run = collect.collect(name, path, folder, placed, exitcodes, seconds=time.monotonic() - began)
     if stop.pressed:
         note = f"{len(stopped)} rank{'' if len(stopped) == 1 else 's'} stopped"
-        raise say(KeyboardInterrupt(note), [*hang.stood(run), *last_printed(run)])
+        interrupt = KeyboardInterrupt(note)
+        interrupt.run = run
+        raise say(interrupt, [*hang.stood(run), *last_printed(run)])
     if not run.ok:
         started = len(stopped) + len(exitcodes)
         if output.over:

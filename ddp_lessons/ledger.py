@@ -19,9 +19,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ddp_lessons import ledger_file, places
+from ddp_lessons import joining, ledger_file, places
 from ddp_lessons.ledger_file import ANYBODY, ASYNC, BATCHED, CLOSED, EMPTY, RAISED, LedgerFile, Slot
-from ddp_lessons.operations import CODES, NOBODY, OPERATIONS, Operation
+from ddp_lessons.operations import CODES, MAKES_GROUPS, NOBODY, OPERATIONS, Operation
 
 SWITCH = "DDP_LESSONS_LEDGER"  # "0" in a rank's environment: no ledger
 REMEMBERED = 1000  # calls whose record is kept ready, for a function
@@ -47,14 +47,17 @@ class Ledger:
     """What this process knows of its calls: the file, and how many it has made in each group."""
 
     def __init__(self, folder: Path):
+        import torch
         import torch.distributed as dist
 
         self._dist = dist
+        self._is_compiling = torch.compiler.is_compiling
         self._world = dist.distributed_c10d._world
         self._file = LedgerFile(folder)
         self._files: dict[str, int] = {}  # 0: a file whose calls are not recorded
         self._counts: dict[tuple, itertools.count] = {}
-        self._groups: dict[str, tuple[int, tuple[int, ...]]] = {}
+        # By the object: names are used again after destroy_process_group.
+        self._groups: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._works: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._waits_watched = False
         self._on = True
@@ -68,6 +71,7 @@ class Ledger:
         """`inner`, recording its calls from outside torch."""
         code = _unwrapped(inner).__code__
         names = code.co_varnames[: code.co_argcount]
+        is_compiling = self._is_compiling
 
         def call(frame: FrameType, args: tuple, kwargs: dict, key: tuple | None) -> Any:
             file = self._files.get(frame.f_code.co_filename)
@@ -87,6 +91,8 @@ class Ledger:
 
             @functools.wraps(inner)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
+                if is_compiling():
+                    return inner(*args, **kwargs)
                 return call(sys._getframe(1), args, kwargs, None)
 
             return wrapper
@@ -101,6 +107,8 @@ class Ledger:
 
         @functools.wraps(inner)
         def quick(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling():  # torch.compile reads this as true, and goes on to the function
+                return inner(*args, **kwargs)
             frame = sys._getframe(1)
             try:
                 x = args[0]
@@ -220,17 +228,18 @@ class Ledger:
     ) -> tuple[bytes | None, itertools.count | None]:
         """The record of a call that begins, without HEAD, and what counts calls like it. None for a
         call that torch will refuse or that does nothing: this rank has no such process group."""
-        group, ranks = self._group(given.get("group"))
+        group, ranks = self._group(given.get("group") or given.get("parent_pg"))
         if not group or operation.local(given):
             return None, None
         try:
             facts = operation.facts(given, ranks)
-        except (AttributeError, TypeError, ValueError, IndexError, KeyError):
-            facts = operation.nothing  # wrong arguments: torch says so better
+        except Exception:  # noqa: BLE001  whatever a tensor of another kind may raise
+            facts = operation.nothing  # if the arguments are wrong, torch says so better
         if not places.is_readers(frame.f_code.co_filename):
             frame = places.readers_frame(frame)
         tag = given.get("tag") or 0
-        side = None
+        # Groups are made in an order of their own: nobody waits in it for other calls.
+        side = "groups" if operation.name in MAKES_GROUPS else None
         if operation.side:
             side = operation.side, facts.peer, tag
             if facts.peer == NOBODY:
@@ -269,14 +278,16 @@ class Ledger:
         name = getattr(group, "group_name", None)
         if name is None:
             return 0, ()
-        found = self._groups.get(name)
+        found = self._groups.get(group)
         if found is None:
             try:
                 ranks = tuple(self._dist.get_process_group_ranks(group))
             except (KeyError, ValueError, RuntimeError):
                 return 0, ()  # a group that has been destroyed
+            joined = joining.times()
+            name += f" of join {joined}" if joined > 1 else ""
             number = self._file.name(json.dumps([name, ranks]))
-            found = self._groups[name] = number, ranks
+            found = self._groups[group] = number, ranks
         return found
 
 

@@ -44,8 +44,8 @@ def ranks(line: str, cell: str) -> Run:
             engine=options.engine,
             timeout=options.timeout,
         )
-    except WorkerError as error:
-        if options.out:
+    except (WorkerError, KeyboardInterrupt) as error:
+        if options.out and hasattr(error, "run"):
             names[options.out] = error.run
         raise
     if options.out:

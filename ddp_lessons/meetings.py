@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddp_lessons.operations import OPERATIONS
+from ddp_lessons.operations import MAKES_GROUPS, OPERATIONS
 from ddp_lessons.run import Call, Meeting, Rank, Run
 
 
@@ -38,7 +38,8 @@ def placed(rank: Rank) -> Iterator[tuple[tuple, tuple[int, ...], Call]]:
         whole = whole and call.seq == place
         group = (call.group_name, call.group)
         if OPERATIONS[call.op].side is None:
-            yield (group, call.index), call.group, call
+            makes = call.op in MAKES_GROUPS  # in an order of their own
+            yield (group, makes, call.index), call.group, call
         elif whole and call.peer is not None:
             # Not by call.index, which counts the recvs from any rank apart.
             sends = "send" in call.op

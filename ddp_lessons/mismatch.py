@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ddp_lessons.operations import MAKES_GROUPS
 from ddp_lessons.run import TO_ROOT, Call, Meeting, Run
 from ddp_lessons.stall import names, place, source_line, told
 
@@ -14,6 +15,7 @@ VALUES: dict[str, tuple[str, Callable[[Call], str]]] = {
     "reduce op": ("reduce ops", lambda call: str(call.reduce_op)),
     "root": ("roots", lambda call: f"{side(call)} {call.root}"),
     "detail": ("parts", lambda call: call.detail),
+    "length": ("lengths", lambda call: str(call.shape[0])),
 }
 
 
@@ -30,14 +32,17 @@ CAUSES = {
     "line. Look for a call inside `if rank == ...`, or in a loop that is longer on some ranks.",
     "shape": "All ranks must pass in the same shape. An uneven last batch is the usual cause: drop "
     "it, or pad to the longest and cut afterwards.",
+    "length": "The lists must be equally long on all ranks.",
     "dtype": "All ranks must pass in the same dtype. Call .to(...) before the call.",
     "reduce op": "Every rank must ask for the same op. torch does not compare them: the numbers "
     "that come out can look right.",
     "root": "src and dst must be the same on all ranks. They are global ranks.",
-    "detail": "All ranks must give the same list, in the same order.",
+    "detail": "All ranks must ask for the same sizes, in the same order.",
+    "groups": "All ranks must make the same groups, in the same order.",
+    "pair": "Both sides must use the same dtype: gloo copies bytes as they are.",
     "count": "What one rank sends must be what the other one expects, in number and dtype.",
     "missing": MISSING,
-    "unpaired": "Each send needs one recv on the other side, with the same tag.",
+    "unpaired": "Each send needs one recv on the other side. On gloo both must have the same tag.",
 }
 
 
@@ -50,9 +55,18 @@ def explain(run: Run) -> tuple[int | None, str]:
     for group in groups:
         lines += described(run, group)
     lines += parting(run, meeting)
-    kind = meeting.differs or ("unpaired" if paired(meeting.calls[0]) else "missing")
-    lines.append(f"  {CAUSES.get(kind, CAUSES['count'])}")
+    lines.append(f"  {CAUSES.get(kind_of(meeting), CAUSES['count'])}")
     return odd_one(meeting, groups), "\n".join(lines)
+
+
+def kind_of(meeting: Meeting) -> str:
+    """Which rule of CAUSES is broken."""
+    first = meeting.calls[0]
+    if not meeting.differs:
+        return "unpaired" if paired(first) else "missing"
+    if meeting.differs == "detail" and first.op in MAKES_GROUPS:
+        return "groups"
+    return "pair" if meeting.differs == "dtype" and paired(first) else meeting.differs
 
 
 def sides(meeting: Meeting) -> list[list[Call]]:
@@ -86,7 +100,8 @@ def sentence(run: Run, meeting: Meeting, groups: Sequence[Sequence[Call]]) -> st
     if meeting.differs in VALUES:
         plural, say = VALUES[meeting.differs]
         parts = [f"{say(side[0])} on {whose(side)}, {where(run, side)}" for side in groups]
-        return f"{first.op} with different {plural}: {'; '.join(parts)}."
+        ops = " and ".join(dict.fromkeys(side[0].op for side in groups))
+        return f"{ops} with different {plural}: {'; '.join(parts)}."
     parts = [f"{told(side[0])} on {whose(side)}, {where(run, side)}" for side in groups]
     plural = "dtypes" if meeting.differs == "dtype" else "sizes"
     return f"different {plural}: {'; '.join(parts)}."
@@ -120,7 +135,8 @@ def parting(run: Run, meeting: Meeting) -> list[str]:
     by_index: dict[int, list[Call]] = {}
     for rank in first.group:
         for call in run[rank].calls:
-            if call.group_name == first.group_name and not paired(call):
+            aside = paired(call) or call.op in MAKES_GROUPS
+            if call.group_name == first.group_name and not aside:
                 by_index.setdefault(call.index, []).append(call)
     for index in sorted(by_index):
         if index >= first.index:

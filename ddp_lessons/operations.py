@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-SHAPE, DTYPE, REDUCE_OP, ROOT, DETAIL = "shape", "dtype", "reduce op", "root", "detail"
+SHAPE, SIZE, DTYPE, REDUCE_OP = "shape", "size", "dtype", "reduce op"
+ROOT, DETAIL, LENGTH = "root", "detail", "length"
 
 NOBODY = -1  # the peer of a call that has none, or of a recv from anybody
 
@@ -70,7 +71,8 @@ class Operation:
     @functools.cached_property
     def whole(self) -> bool:
         """Whether calls that are alike on all members fit together, and nothing else is to ask."""
-        return self.side is None and not self.many and self.name not in EXCHANGES
+        special = (*EXCHANGES, *MAKES_GROUPS)
+        return self.side is None and not self.many and self.name not in special
 
     @functools.cached_property
     def plain(self) -> bool:
@@ -114,8 +116,9 @@ class Operation:
         if self.objects:
             return (len(given[self.objects]),), size, detail
         if self.name == "new_group":
-            return shape, size, repr(sorted(given.get("ranks") or ranks))
-        return shape, size, repr(given.get(self.text)) if self.text else detail
+            asked = list(given.get("ranks") or ranks)
+            return shape, size, repr(asked if given.get("sort_ranks") is False else sorted(asked))
+        return shape, size, repr(_lists(given.get(self.text))) if self.text else detail
 
     def _peer(self, given: Mapping[str, Any], ranks: Sequence[int]) -> int:
         peer, inside = given.get(self.root), given.get(f"group_{self.root}")
@@ -130,6 +133,11 @@ class Operation:
     def local(self, given: Mapping[str, Any]) -> bool:
         """Whether only the members call it, each for itself, so that no rank needs to keep step."""
         return self.name == "new_group" and bool(given.get("use_local_synchronization"))
+
+
+def _lists(value: Any) -> Any:
+    """The same with tuples as lists: it does not matter how ranks are enumerated."""
+    return [_lists(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def exchange(
@@ -196,6 +204,9 @@ def reduce_number(op: Any) -> int:
     return number
 
 
+MAKES_GROUPS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
+ALIASES = {"all_gather_single": "all_gather_into_tensor"}  # 2.13's new names
+ALIASES["reduce_scatter_single"] = "reduce_scatter_tensor"
 EXCHANGES = ("all_to_all", "all_to_all_single")
 
 
@@ -208,7 +219,7 @@ OPERATIONS = {
     for operation in (
         _all("all_reduce", SHAPE, DTYPE, REDUCE_OP, tensor="tensor"),
         _all("all_reduce_coalesced", DTYPE, REDUCE_OP, DETAIL, tensor="tensors"),
-        _all("broadcast", SHAPE, DTYPE, ROOT, tensor="tensor", root="src"),
+        _all("broadcast", SIZE, DTYPE, ROOT, tensor="tensor", root="src"),
         _all("reduce", SHAPE, DTYPE, REDUCE_OP, ROOT, tensor="tensor", root="dst"),
         _all("gather", SHAPE, DTYPE, ROOT, tensor="tensor", root="dst"),
         _all("scatter", SHAPE, DTYPE, ROOT, tensor="tensor", root="src"),
@@ -223,7 +234,7 @@ OPERATIONS = {
         _all("all_to_all_single", DTYPE, tensor="input"),
         _all("barrier"),
         _all("monitored_barrier"),
-        _all("broadcast_object_list", SHAPE, ROOT, objects="object_list", root="src"),
+        _all("broadcast_object_list", LENGTH, ROOT, objects="object_list", root="src"),
         _all("scatter_object_list", ROOT, root="src"),
         _all("gather_object", ROOT, root="dst"),
         _all("all_gather_object"),

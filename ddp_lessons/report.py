@@ -34,8 +34,18 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
         return None, lost_peer_report(run, stopped)
     # Which one of several that ended alike was first is chance, and would read as a finding.
     guilty = [rank for rank in run if rank.rank not in stopped and end(rank) == end(first)]
-    lines = [f"{run.script}: {sentence(guilty, run)}", *frames(guilty[0])]
-    lines += needed(run, guilty)
+    waited = waiting_for(run, guilty)
+    said = sentence(guilty, run)
+    if waited and first.finished and not first.failure:
+        groups = stall.grouped(waited)[: hang.MOST_STANDINGS]
+        told = "; ".join(stall.past(stall.sentence(group)) for group in groups)
+        said = (
+            f"{names([rank.rank for rank in guilty])} came to the end of the script while {told}."
+        )
+    lines = [f"{run.script}: {said}", *frames(guilty[0])]
+    if not first.failure or first.failure.kind == "exit":
+        lines += needed(run, guilty, waited)
+    lines += also(run, guilty)
     others = len(run) - len(guilty)
     if others:
         them = "the other rank" if others == 1 else "the other ranks"
@@ -50,26 +60,39 @@ def afterwards(run: Run) -> list[str]:
     return [f"  After that {one.rstrip('.')}." for one in told]
 
 
-def needed(run: Run, gone: Sequence[Rank]) -> list[str]:
-    """For ranks that have left: the first call that others made and they did not."""
-    ranks = {rank.rank for rank in gone if not rank.failure or rank.failure.kind == "exit"}
-    if not ranks:
-        return []
-    unmet = agreement.book(rank.calls for rank in run).unmet()
-    missed = [meeting for meeting in unmet if ranks & {*meeting.missing}]
+def waiting_for(run: Run, gone: Sequence[Rank]) -> list[stall.Standing]:
+    """Where the others waited when these ranks left."""
+    left = {rank.rank for rank in gone}
+    found = stall.standings(run)
+    return [one for one in found if one.rank not in left and one.kind in ("call", "inside")]
+
+
+def needed(run: Run, gone: Sequence[Rank], waited: Sequence[stall.Standing]) -> list[str]:
+    """For ranks that have left: where others waited for them, and what that comes from."""
+    left = {rank.rank for rank in gone}
     lines = [last_call(run, rank) for rank in gone if not rank.failure and rank.calls][:1]
-    for meeting in missed[:1]:
-        call = meeting.calls[0]
-        who = names([each.rank for each in meeting.calls]).capitalize()
-        lines.append(f"  {who} had called {stall.told(call)}, {call.file}, line {call.line}:")
-        lines.append(f"    {stall.source_line(run, call.file, call.line)}")
+    if waited and not all(rank.finished for rank in gone):
+        for group in stall.grouped(waited)[: hang.MOST_STANDINGS]:
+            told = stall.past(stall.sentence(group))
+            lines.append(f"  {told[0].upper()}{told[1:]}.")
+    lines += hang.places(waited)
+    unmet = agreement.book(rank.calls for rank in run).unmet()
+    for meeting in [meeting for meeting in unmet if left & {*meeting.missing}][:1]:
         behind = stall.behind(meeting)
-        if behind and not mismatch.paired(call):
-            lines.append(f"  {names(meeting.missing).capitalize()} had not: {behind}.")
+        if behind and not mismatch.paired(meeting.calls[0]):
+            lines.append(f"  {names(meeting.missing).capitalize()} did not: {behind}.")
         lines += mismatch.parting(run, meeting)
-        if all(rank.finished for rank in gone):
-            lines.append(f"  {mismatch.MISSING}")
+    if waited and all(rank.finished for rank in gone):
+        lines.append(f"  {stall.cause(stall.standings(run))}")
     return [*lines, *hang.recorded(run)]
+
+
+def also(run: Run, guilty: Sequence[Rank]) -> list[str]:
+    """The ranks that failed on their own as well, later or elsewhere."""
+    known = {rank.rank for rank in guilty}
+    others = [r for r in run if r.rank not in known and r.exitcode and not lost_peer(r)]
+    told = [sentence([rank], run, first=False) for rank in others if rank.failure]
+    return [f"  After that {one.rstrip('.')}." for one in told]
 
 
 def last_call(run: Run, rank: Rank) -> str:

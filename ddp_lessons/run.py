@@ -139,7 +139,7 @@ class Failure:
     `line` is the last line of the reader's own code in the traceback (None if unknown), `file`
     that file's name, `frames` the reader's own frames, outermost first, each as (file, line,
     function, source line), `chain` the exceptions that led to this one, as text, newest
-    first.
+    first, `time` when it was raised, in monotonic seconds.
     """
 
     kind: str  # the exception's class name, or "exit"
@@ -148,6 +148,7 @@ class Failure:
     line: int | None = None
     frames: tuple[tuple[str, int, str, str], ...] = ()
     chain: tuple[str, ...] = ()
+    time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -161,8 +162,8 @@ class Rank:
     when init_process_group was entered and when it returned; `elsewhere` is the address given to
     it, if that was not the one that launch() had prepared, and `expected` how many ranks it waits
     for. `calls` are the communication calls of its script, `forwards` counts its passes through the
-    forward of DDP; `stack` is where the rank stood when it was stopped at the time limit, outermost
-    first: the reader's own frames and torch's.
+    forward of DDP; `stack` is where the rank stood when it was stopped at the time limit, or where
+    its script failed, outermost first: the reader's own frames and torch's.
     """
 
     rank: int

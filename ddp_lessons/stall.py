@@ -11,20 +11,27 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ddp_lessons import agreement
+from ddp_lessons.blame import lost_peer
 from ddp_lessons.run import Call, Frame, Meeting, Rank, Run
 
 # Functions of torch that the reader's code is in, as the stack names them, and what to call that.
 # The first that is found counts: an inner function stands before what calls it.
 INSIDE = {
     "init_process_group": "waits in init_process_group",
-    "_verify_param_shape_across_processes": "waits in DDP(...), which compares the models",
-    "_sync_module_states": "waits in DDP(...), which sends rank 0's model to all",
-    "_sync_buffers": "waits in the forward of DDP, which sends rank 0's buffers to all",
+    "_verify_param_shape_across_processes": "waits in DDP(...), which compares the shapes",
+    "_sync_module_states": "waits in DDP(...), which sends the first rank's model to all",
+    "_sync_buffers": "waits in the forward of DDP, which sends the first rank's buffers to all",
     "_pre_forward": "waits in the forward of DDP",
     "_engine_run_backward": "is in the backward pass",
     "monitored_barrier": "waits in monitored_barrier",
     "destroy_process_group": "is in destroy_process_group",
 }
+FORWARD = {"_sync_buffers", "_pre_forward"}
+BUILD = {"_verify_param_shape_across_processes", "_sync_module_states"}
+DDPS = {*FORWARD, *BUILD}  # FSDP has functions of these names too, but not in DDP's file
+DDPS_FILE = "distributed.py"
+# Where torch waits for what the ledger does not record: dist.nn and functional collectives.
+COMMUNICATES = {"distributed_c10d.py", "_functional_collectives.py"}
 
 
 @dataclass(frozen=True)
@@ -58,20 +65,26 @@ def standings(run: Run) -> list[Standing]:
 
 
 def standing(rank: Rank, run: Run, unmet: Sequence[Meeting]) -> Standing:
+    if rank.finished and rank.failure:
+        where = place(run.script, rank.failure.file, rank.failure.line)
+        return Standing(rank.rank, "ended", "left by sys.exit", place=where)
     if rank.finished:
         return Standing(rank.rank, "ended", "came to the end of the script")
-    if rank.exitcode is not None or rank.failure:
+    if rank.exitcode is not None and not lost_peer(rank):
         return Standing(rank.rank, "ended", "has ended")
     trace = tuple(frame for frame in rank.stack if frame.own)
     own = trace[-1] if trace else None
     call = waited_for(rank) or (enqueued(rank, unmet) if rank.device.startswith("cuda") else None)
     if call is not None:
         return in_call(rank, call, trace, run, unmet)
-    inside = next((f for name in INSIDE for f in rank.stack if f.function == name), None)
+    inside = inside_of(rank)
     if inside is not None and own is not None:
         what = INSIDE[inside.function]
         on = absent(rank, run) if inside.function == "init_process_group" else ()
         return at(run, rank, "inside", what, trace, inside.function, on)
+    last = rank.stack[-1] if rank.stack else None
+    if own is not None and last.file in COMMUNICATES and not last.own:
+        return at(run, rank, "inside", f"is in {last.function} of torch", trace, last.function)
     if own is not None:
         return at(run, rank, "at work", "is", trace)
     if rank.started is None:
@@ -83,9 +96,26 @@ def standing(rank: Rank, run: Run, unmet: Sequence[Meeting]) -> Standing:
     return Standing(rank.rank, "unknown", "was still running")
 
 
+def inside_of(rank: Rank) -> Frame | None:
+    """The frame of a function of torch that tells what its caller waits for, if there is one."""
+    files = {frame.file for frame in rank.stack if not frame.own}
+    for name in INSIDE:
+        if name in DDPS and DDPS_FILE not in files:
+            continue
+        if name == "_engine_run_backward" and not rank.forwards:
+            continue  # a backward without DDP waits for nobody
+        for frame in rank.stack:
+            if frame.function == name:
+                return frame
+    return None
+
+
 def waited_for(rank: Rank) -> Call | None:
-    """The last call of the rank that holds it: one that has not returned, or whose Work has not."""
+    """The last call of the rank that holds it, or held it: one that has not returned, or whose
+    Work has not."""
     held = [c for c in rank.calls if c.returned is None or (c.waited and c.done is None)]
+    if not held and rank.failure and rank.calls and rank.calls[-1].raised:
+        held = [rank.calls[-1]]  # it waited there until its peer left
     return held[-1] if held else None
 
 
@@ -104,7 +134,7 @@ def in_call(
         what = f"waits at or after {told(call)}"
     elif call.waited:
         line, file = call.wait_line, call.wait_file
-        what = f"waits for its {told(call)} of line {call.line}"
+        what = f"waits for the {told(call)} of line {call.line}"
     elif met:
         what = f"waits in {told(call)}"
     else:
@@ -184,62 +214,86 @@ def source_line(run: Run, file: str | None, line: int | None) -> str:
 def cause(found: Sequence[Standing]) -> str:
     """What usually brings ranks to stand as these do, and what to do about it."""
     waiting = [one for one in found if one.kind == "inside" or one.kind == "call" and one.on]
-    missed = {rank for one in waiting for rank in one.on}
-    late = [one for one in found if one.rank in missed]
+    late = [one for one in found if one.rank in {rank for each in waiting for rank in each.on}]
     pairs = [one for one in waiting if one.call and one.call.op in PAIRED]
     functions = {one.function for one in waiting}
     if not waiting:
         return (
-            "No rank waits for another in a call of torch.distributed. If they were at work, give "
-            "them a longer timeout=."
+            "No rank was seen to wait for another. If they were at work, give them a longer "
+            "timeout=."
         )
     if "init_process_group" in functions:
-        return "init_process_group returns when as many ranks as WORLD_SIZE says have called it."
-    if functions & {"_sync_buffers", "_pre_forward"}:
-        return (
-            "DDP's forward is a call that all ranks must make: they exchange data in it, for "
-            "example the buffers of BatchNorm. To evaluate on one rank only, call the inner model: "
-            "model.module(x)."
-        )
-    if functions & {"_verify_param_shape_across_processes", "_sync_module_states"}:
-        return "Every rank must wrap its model in DDP, at the same point."
-    if "_engine_run_backward" in functions:
-        inside = [one.rank for one in found if one.function == "_engine_run_backward"]
-        outside = [one.rank for one in found if one.rank not in inside]
-        fewer = f"It looks as if {names(outside)} made fewer steps. " if outside else ""
-        return (
-            f"DDP averages the gradients inside backward(), so all ranks must make the same number "
-            f"of steps. {fewer}Give all ranks the same number of batches, or put the loop in "
-            "`with Join([model]):` from torch.distributed.algorithms.join."
-        )
+        return cause_of_joining(waiting)
+    if functions & {*FORWARD, "_engine_run_backward"}:
+        return cause_in_training(found, functions)
+    if functions & BUILD:
+        return "Every rank of the group must wrap its model in DDP, at the same point."
     if pairs and len(pairs) == len(waiting):
         return cause_of_pairs(pairs, late)
     words = (
-        "Every rank of the group must make this call. The usual cause is a call inside "
+        "Every rank of the group must make the same calls. The usual cause is a call inside "
         "`if rank == ...`, or in a loop that is longer on some ranks."
     )
-    if any(one.kind == "at work" for one in late):
-        words += f" If {names([one.rank for one in late])} was at work, give a longer timeout=."
-    return words
+    busy = [one.rank for one in late if one.kind == "at work"]
+    if not busy:
+        return words
+    be = "was" if len(busy) == 1 else "were"
+    longer = f"If {names(busy)} {be} at work there, give the run a longer timeout=."
+    return f"{longer} If not, {words[0].lower()}{words[1:]}"
+
+
+def cause_of_joining(waiting: Sequence[Standing]) -> str:
+    if not any(one.on for one in waiting):
+        return (
+            "All have called it, and they did not reach each other. A second init_process_group in "
+            "one run finds the addresses of the first: join once, or give it a place of its own "
+            "with init_method=."
+        )
+    return (
+        "init_process_group waits until as many ranks as WORLD_SIZE (or world_size=) says have "
+        "called it."
+    )
+
+
+def cause_in_training(found: Sequence[Standing], functions: Collection[str]) -> str:
+    """Ranks that wait in DDP's forward or backward: some made fewer steps, or one goes alone."""
+    inside = [one.rank for one in found if one.function in {*FORWARD, "_engine_run_backward"}]
+    outside = [one.rank for one in found if one.rank not in inside]
+    steps = (
+        "all ranks must make the same number of steps. Give them the same number of batches, or "
+        "put the loop in `with Join([model]):` from torch.distributed.algorithms.join."
+    )
+    if "_engine_run_backward" in functions:
+        fewer = f" It looks as if {names(outside)} made fewer." if outside else ""
+        return f"DDP averages the gradients inside backward(), so {steps}{fewer}"
+    return (
+        "In its forward, DDP may send buffers (those of BatchNorm, for example) and once the order "
+        f"of its buckets, so {steps} To evaluate on one rank only, call model.module(x)."
+    )
 
 
 PAIRED = ("send", "recv", "isend", "irecv", "send_object_list", "recv_object_list")
 
 
 def cause_of_pairs(pairs: Sequence[Standing], late: Sequence[Standing]) -> str:
+    nobody = [one.call for one in pairs if one.call.peer not in (None, *one.call.group)]
+    if nobody:
+        ranks = ", ".join(map(str, nobody[0].group))
+        return f"There is no rank {nobody[0].peer} in that group: its ranks are {ranks}."
     ops = {one.call.op for one in pairs}
     circle = all(one in pairs for one in late)
     if circle and all("recv" in op for op in ops):
         return (
-            "Each of them waits to receive and none has sent. Let one of them send first, or give "
-            "each rank's send and recv to batch_isend_irecv together."
+            "Each of them waits to receive, and no send that fits is on its way. Let one of them "
+            "send first, or give each rank's send and recv to batch_isend_irecv together."
         )
     if circle and all("send" in op for op in ops):
         return (
-            "A send waits until the other side receives, and here all send first. Let one of them "
-            "receive first, or give each rank's send and recv to batch_isend_irecv together."
+            "On gloo a send waits until the other side receives, and here all send first. Let one "
+            "of them receive first, or give each rank's send and recv to batch_isend_irecv "
+            "together."
         )
-    return "Each send needs one recv on the other side, with the same tag."
+    return "Each send needs one recv on the other side. On gloo both must have the same tag."
 
 
 def names(ranks: Collection[int]) -> str:
@@ -269,6 +323,13 @@ def sentence(group: Sequence[Standing]) -> str:
     elif one.place:
         what = f"{what}, {one.place}"
     return f"{who} {what}"
+
+
+def past(told: str) -> str:
+    """The same as it was: "rank 0 waits in barrier" becomes "rank 0 waited in barrier"."""
+    for now, then in ((" waits ", " waited "), (" wait ", " waited "), (" is ", " was ")):
+        told = told.replace(now, then, 1)
+    return told.replace(" are ", " were ", 1)
 
 
 def plural(what: str) -> str:

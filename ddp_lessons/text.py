@@ -22,7 +22,7 @@ def last_printed(run: Run, most: int = 5, ranks: int = 8) -> list[str]:
         for rank in run.ranks[:ranks]
         for line in folded(rank.stdout, 0, most)
     ]
-    return ["Printed last (all of it: run.log of the error's run):", *lines] if lines else []
+    return ["Printed last (all of it: the files in error.run.log):", *lines] if lines else []
 
 
 def short(value: Any, width: int = 60) -> str:

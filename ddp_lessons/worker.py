@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 RECORDS = "DDP_LESSONS_RECORDS"  # the file that record() appends to; set by bootstrap
+RAISED = "_ddp_lessons_raised"  # on an exception: the monotonic time at which it left the block
 LIMIT = 1_000_000  # bytes of one record
 
 
@@ -42,7 +43,8 @@ def process_group() -> Iterator[torch.device]:
         dist.init_process_group("gloo")
     try:
         yield device
-    except BaseException:
+    except BaseException as error:
+        setattr(error, RAISED, time.monotonic())  # leaving takes a while: who failed first?
         if device.type != "cuda":  # on NCCL, leaving would wait for ranks that wait for this one
             dist.destroy_process_group()
         raise

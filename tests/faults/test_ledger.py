@@ -292,3 +292,36 @@ def test_a_compiled_ddp_model_trains_on(script):
     """)
     run = launch(script(text), 2)
     assert run.values("gradient") == [[[6.0, 6.0, 6.0]]] * 2
+
+
+def test_a_compiled_function_with_collectives_is_compiled_whole(script):
+    text = body("""
+        @torch.compile(backend="eager", fullgraph=True)
+        def double(x):
+            dist.all_reduce(x)
+            return 2 * x
+
+        record("doubled", x=double(torch.ones(1)))
+    """)
+    assert launch(script(text), 2).values("x") == [[4.0], [4.0]]
+
+
+def test_groups_of_a_second_meeting_are_not_taken_for_those_of_the_first(script):
+    text = """
+        import os
+        import torch
+        import torch.distributed as dist
+
+        rank = int(os.environ["RANK"])
+        for time, members in enumerate([[0, 1], [1, 2]]):
+            where = f"file://{os.environ['MEET']}_{time}"
+            dist.init_process_group("gloo", init_method=where, rank=rank, world_size=3)
+            group = dist.new_group(members)
+            if rank in members:
+                dist.all_reduce(torch.ones(1), group=group)
+            dist.barrier()
+            dist.destroy_process_group()
+    """
+    path = script(text)
+    run = launch(path, 3, env={"MEET": str(path.parent / "meet")})
+    assert [call.group for call in run[1].calls if call.op == "all_reduce"] == [(0, 1), (1, 2)]

@@ -90,9 +90,9 @@ def test_a_barrier_that_one_rank_never_calls(error):
         "  rank 1: script.py, line 11",
         "    time.sleep(600)",
         "  Rank 1 had not called that barrier.",
-        "  Every rank of the group must make this call. The usual cause is a call inside "
-        "`if rank == ...`, or in a loop that is longer on some ranks. If rank 1 was at work, give "
-        "a longer timeout=.",
+        "  If rank 1 was at work there, give the run a longer timeout=. If not, every rank of the "
+        "group must make the same calls. The usual cause is a call inside `if rank == ...`, or in "
+        "a loop that is longer on some ranks.",
     ]
 
 
@@ -107,7 +107,7 @@ def test_two_ranks_that_both_wait_to_receive(error):
     assert said(error) == (
         "rank 0 waits in recv from rank 1, line 10; rank 1 waits in recv from rank 0, line 10."
     )
-    assert "Each of them waits to receive and none has sent." in str(error)
+    assert "Each of them waits to receive, and no send that fits is on its way." in str(error)
 
 
 @stalls(
@@ -136,7 +136,7 @@ def test_ranks_that_all_send_first_in_a_circle(error):
 def test_a_recv_whose_sender_has_other_things_to_do(error):
     assert error.rank == 1
     assert said(error) == "rank 0 waits in recv from rank 1, line 11; rank 1 is at line 13."
-    assert "Each send needs one recv on the other side, with the same tag." in str(error)
+    assert "Each send needs one recv on the other side." in str(error)
 
 
 @stalls(
@@ -149,7 +149,7 @@ def test_a_recv_whose_sender_has_other_things_to_do(error):
 )
 def test_an_asynchronous_call_has_its_own_line_and_that_of_its_wait(error):
     assert said(error) == (
-        "rank 0 waits for its all_reduce of line 11, line 12; rank 1 is at line 13."
+        "rank 0 waits for the all_reduce of line 11, line 12; rank 1 is at line 13."
     )
 
 
@@ -166,7 +166,7 @@ def test_the_backward_pass_of_ddp_when_one_rank_makes_fewer_steps(error):
     assert (
         said(error) == "rank 0 waits in barrier, line 14; rank 1 is in the backward pass, line 13."
     )
-    assert "It looks as if rank 0 made fewer steps." in str(error)
+    assert "It looks as if rank 0 made fewer." in str(error)
     assert "  DDP's forward: 5 times on rank 0; 6 times on rank 1." in str(error)
     assert 'Recorded "step": 5 times on rank 0; 6 times on rank 1.' in str(error)
 
@@ -200,7 +200,7 @@ def test_rank_0_alone_in_the_forward_of_ddp(error):
     """,
 )
 def test_rank_0_alone_in_the_forward_of_ddp_without_gradients_waits_for_the_buffers(error):
-    assert "rank 0 waits in the forward of DDP, which sends rank 0's buffers" in said(error)
+    assert "rank 0 waits in the forward of DDP, which sends the first rank's buffers" in said(error)
 
 
 @stalls(
@@ -212,7 +212,7 @@ def test_rank_0_alone_in_the_forward_of_ddp_without_gradients_waits_for_the_buff
 )
 def test_a_rank_alone_in_the_construction_of_ddp(error):
     assert said(error) == (
-        "rank 0 waits in DDP(...), which compares the models, line 11; rank 1 is at line 12."
+        "rank 0 waits in DDP(...), which compares the shapes, line 11; rank 1 is at line 12."
     )
 
 

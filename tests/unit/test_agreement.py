@@ -84,12 +84,13 @@ UNLAWFUL = [
     ("barrier", (), None, "op"),
     ("monitored_barrier", (), None, "op"),
     ("broadcast_object_list", ([1], 0), ([1], 1), "root"),
-    ("broadcast_object_list", ([1], 0), ([None, None], 0), "shape"),
+    ("broadcast_object_list", ([1], 0), ([None, None], 0), "length"),
     ("scatter_object_list", ([None], [1, 2], 0), ([None], [1, 2], 1), "root"),
     ("gather_object", ("a", [None] * 2, 0), ("b", [None] * 2, 1), "root"),
     ("all_gather_object", ([None] * 2, "a"), None, "op"),
     ("new_group", ([0, 1],), ([0],), "detail"),
     ("new_subgroups", (1,), (2,), "detail"),
+    ("all_to_all_single", (ones(2), ones(2)), (ones(2), None), "dtype"),
     ("new_subgroups_by_enumeration", ([[0], [1]],), ([[0, 1]],), "detail"),
     ("split_group", (None, [[0], [1]]), (None, [[0, 1]]), "detail"),
 ]
@@ -99,6 +100,7 @@ LAWFUL = [
     ("all_reduce", (X.t(),), (X,)),
     ("all_reduce_coalesced", ([X, ones(2)],), ([X, ones(2)],)),
     ("broadcast", (X, 0), (torch.zeros(4), 0)),
+    ("broadcast", (X, 0), (ones(2, 2), 0)),
     ("reduce", (X, 1), (X, 1)),
     ("gather", (X, [X, X], 0), (X, None, 0)),
     ("scatter", (X, None, 1), (X, [X, X], 1)),
@@ -120,7 +122,7 @@ LAWFUL = [
     ("new_group", ([0, 1],), ([1, 0],)),
     ("new_group", (None,), ([0, 1],)),
     ("new_subgroups", (1,), (1,)),
-    ("new_subgroups_by_enumeration", ([[0], [1]],), ([[0], [1]],)),
+    ("new_subgroups_by_enumeration", ([[0], [1]],), ([(0,), (1,)],)),
     ("split_group", (None, [[0], [1]]), (None, [[0], [1]])),
 ]
 
@@ -158,7 +160,8 @@ def test_every_function_of_the_table_is_tested_both_ways():
     assert {row[0] for row in LAWFUL} == collectives
     for name in collectives:
         told = {row[3] for row in UNLAWFUL if row[0] == name}
-        assert told >= operations.OPERATIONS[name].agree - {"shape"} or "detail" in told
+        wanted = {"shape" if what == "size" else what for what in operations.OPERATIONS[name].agree}
+        assert told >= wanted - {"shape"} or "detail" in told
 
 
 def test_the_two_new_names_follow_the_rules_of_the_old_ones():
@@ -361,3 +364,25 @@ def test_calls_that_are_open_keep_later_ones_from_being_taken_at_once(ranks):
     for number in (0, 1):
         ranks[number].all_reduce(X)
     assert book.skip([ranks.calls(0).after(1), ranks.calls(1)]) == 0
+
+
+def test_unsorted_groups_must_have_the_same_order(ranks):
+    ranks[0].new_group([0, 1], sort_ranks=False)
+    ranks[1].new_group([1, 0], sort_ranks=False)
+    assert differs(ranks.book()) == ["detail"]
+
+
+def test_groups_are_made_in_an_order_of_their_own(ranks):
+    ranks[0].new_group([0])
+    ranks[0].all_reduce(X)
+    ranks[1].all_reduce(X)
+    ranks[1].new_group([0])
+    book = ranks.book()
+    assert (book.disagreements(), book.unmet()) == ([], [])
+
+
+def test_a_tensor_without_bytes_is_recorded_all_the_same(ranks):
+    for number in (0, 1):
+        ranks[number].all_reduce(torch.sparse_coo_tensor([[0]], [1.0], (3,)))
+    book = ranks.book()
+    assert (book.disagreements(), book.unmet()) == ([], [])

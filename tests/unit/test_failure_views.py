@@ -21,9 +21,13 @@ from ddp_lessons.run import Failure, Frame, Rank, Run
 from ddp_lessons.stall import standings
 from ddp_lessons.text import ending
 from ddp_lessons.views import html, theme
-from ddp_lessons.views.call_layout import Bar, Label, is_free, layout, place_labels, spans
+from ddp_lessons.views.call_axis import signs
+from ddp_lessons.views.call_labels import LETTERS, Label, is_free, place_labels
+from ddp_lessons.views.call_layout import Bar, layout, spans
 from ddp_lessons.views.call_words import calls_told
-from ddp_lessons.views.waiting import at_odds, circle, rows
+from ddp_lessons.views.ends import ends
+from ddp_lessons.views.wait_words import circle
+from ddp_lessons.views.waiting import at_odds, rows, stood
 
 SCRIPT = Path("some.py").absolute()
 NEVER = 0.0
@@ -41,6 +45,7 @@ def a_call(
     asynchronous: bool = False,
     group: Sequence[int] = (),
     anybody: bool = False,
+    raised: bool = False,
 ) -> dict:
     return locals()
 
@@ -76,7 +81,11 @@ def a_ledger(rank: int, size: int, *made: dict) -> Calls:
             dtype=1,
             dimensions=1,
             flags=flags,
-            state=ledger_file.CLOSED if call["returned"] else ledger_file.OPEN,
+            state=ledger_file.RAISED
+            if call["raised"]
+            else ledger_file.CLOSED
+            if call["returned"]
+            else ledger_file.OPEN,
         )
         records += ledger_file.RECORD.pack(*fields, 4, 0, 0, 0, 0, 0)
     return Calls(rank, records, tuple(names), True, str(SCRIPT), "some.py")
@@ -91,7 +100,7 @@ def a_rank(number: int, size: int, *made: dict, **facts) -> Rank:
 
 def stopped(number: int, size: int, *made: dict, line: int = 0, inside: str = "") -> Rank:
     stack = [Frame("some.py", line, "<module>", f"source_of_{line}()", True)] if line else []
-    stack += [Frame("torch.py", 1, inside, "", False)] if inside else []
+    stack += [Frame("distributed.py", 1, inside, "", False)] if inside else []
     return a_rank(number, size, *made, exitcode=None, finished=False, stack=tuple(stack))
 
 
@@ -139,12 +148,46 @@ RAISED = a_run(
     ),
     stopped(1, 2, a_call("all_reduce", 1.0, 1.1), a_call("barrier", 1.2), line=7),
 )
+GONE = Failure("RuntimeError", "Connection closed by peer [127.0.0.1]:1", "some.py", 8)
+
+
+def lost(number: int, size: int, *made: dict, at: float) -> Rank:
+    """A rank that waited in `made` until, at `at`, it noticed that its peer had gone."""
+    gone = replace(GONE, time=at)
+    facts = {"exitcode": 1, "finished": False, "ended": at + 0.5, "failure": gone}
+    return a_rank(number, size, *made, **facts)
+
+
+def who_lost(number: int, size: int, left: float = 3.0, line: int = 8) -> Rank:
+    call = a_call("barrier", 1.2 + number / 10, left, line, raised=True)
+    return lost(number, size, a_call("all_reduce", 1.0, 1.1), call, at=left + 0.1)
+
+
+def left_alone(**facts) -> Run:
+    """Three ranks wait in barrier; rank 1 is not with them."""
+    first = a_rank(1, 4, a_call("all_reduce", 1.0, 1.1), **facts)
+    others = [who_lost(number, 4, 3.0 + number / 10) for number in (0, 2, 3)]
+    return a_run(others[0], first, *others[1:])
+
+
+WRONG = Failure("ValueError", "so not", "some.py", 9)
+FAILS = left_alone(exitcode=1, finished=False, ended=9.0, failure=replace(WRONG, time=1.5))
+CLEANS = left_alone(exitcode=1, finished=False, ended=9.0, failure=WRONG)
+KILLED = left_alone(exitcode=-9, finished=False)
+ENDS = left_alone(ended=9.0)
+EXITS = left_alone(
+    exitcode=3, finished=False, ended=9.0, failure=Failure("exit", "3", "some.py", 9, time=1.5)
+)
 PICTURES = {
     "calls": lambda: views.calls(MET),
     "calls of a hang": lambda: views.calls(SLEEPS),
     "calls that do not fit": lambda: views.calls(AT_ODDS),
     "calls up to a failure": lambda: views.calls(RAISED),
+    "calls until a rank failed": lambda: views.calls(FAILS),
+    "calls until a rank was killed": lambda: views.calls(KILLED),
     "waits": lambda: views.waits(SLEEPS),
+    "waits for one that failed": lambda: views.waits(FAILS),
+    "waits for one that came to the end": lambda: views.waits(ENDS),
     "waits in a circle": lambda: views.waits(CIRCLE),
 }
 
@@ -302,8 +345,102 @@ def test_labels_do_not_stand_on_each_other_and_what_went_wrong_gets_one_first():
         assert is_free(same, *extent(one))
 
 
-def test_of_a_run_that_raised_the_sentence_counts_nothing():
-    assert calls_told(RAISED) == "The calls of 2 ranks until the run failed."
+def test_of_a_run_that_failed_the_sentence_says_who_did_and_where_and_counts_nothing():
+    assert calls_told(RAISED) == (
+        "The calls of 2 ranks. Rank 0 failed first, line 8: ValueError: so not."
+    )
+    assert calls_told(KILLED).startswith("The calls of 4 ranks. Rank 1 was killed by SIGKILL")
+
+
+@pytest.mark.parametrize("run", [FAILS, CLEANS, KILLED, ENDS, EXITS])
+def test_who_failed_first_ends_first_in_the_picture_whatever_its_clean_up_takes(run):
+    lanes = layout(run).lanes
+    assert [lane.end.kind for lane in lanes if lane.rank.rank != 1] == ["lost"] * 3
+    assert lanes[1].ended < min(lane.ended for lane in lanes if lane is not lanes[1])
+    assert lanes[1].ended >= max(bar.end for bar in lanes[1].bars)
+
+
+def test_an_exception_is_drawn_where_it_was_raised_and_else_when_the_others_noticed_at_the_latest():
+    assert ends(FAILS)[1].time == 1.5
+    assert ends(CLEANS)[1].time == ends(KILLED)[1].time == 3.0
+
+
+def test_a_rank_is_not_drawn_to_end_before_its_last_call_did():
+    run = a_run(
+        a_rank(0, 2, a_call("all_reduce", 1.0, 4.0), exitcode=-9, finished=False), who_lost(1, 2)
+    )
+    assert ends(run)[0].time == 4.0
+
+
+def test_the_words_of_an_end_stand_right_of_its_mark_inside_the_picture():
+    facts = {"exitcode": 1, "finished": False, "ended": 2.0}
+    failure = Failure("AVeryLongNameOfAnError", "no", "some.py", 11, time=2.0)
+    run = a_run(a_rank(0, 1, a_call("barrier", 1.0, 1.9), failure=failure, **facts))
+    made = layout(run)
+    words = made.lanes[0].end.words
+    assert words == "AVeryLongNameOfAnError, line 11"
+    assert made.lanes[0].ended + len(words) * made.width / LETTERS < made.width
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (FAILS, "ValueError, line 9"),
+        (KILLED, "killed by SIGKILL"),
+        (ENDS, "came to the end"),
+        (EXITS, "sys.exit, line 9"),
+    ],
+)
+def test_each_end_is_named(run, words):
+    found = ends(run)
+    assert found[1].words == words
+    assert [found[rank].words for rank in (0, 2, 3)] == ["lost its peer"] * 3
+
+
+def test_a_call_that_raised_for_its_peer_was_lost_is_no_failure_of_its_own():
+    assert [bar.label for bar in bars(FAILS, 0)] == ["all_reduce, line 7", "barrier, line 8"]
+    own = Failure("ValueError", "bad shape", "some.py", 7, time=1.6)
+    facts = {"exitcode": 1, "finished": False, "failure": own}
+    run = a_run(a_rank(0, 1, a_call("all_reduce", 1.0, 1.5, raised=True), **facts))
+    assert bars(run, 0)[0].label == "all_reduce, line 7: raised"
+
+
+def test_a_rank_that_was_killed_in_a_call_is_not_drawn_as_waiting_until_the_run_was_stopped():
+    killed = a_rank(1, 2, a_call("recv", 1.0, peer=0), exitcode=-9, finished=False)
+    made = layout(a_run(who_lost(0, 2), killed))
+    (bar,) = made.lanes[1].bars
+    assert not bar.open and bar.end == made.lanes[1].ended
+
+
+def test_a_run_in_which_all_came_to_the_end_or_were_stopped_has_no_marks_but_for_those_who_left():
+    assert not ends(MET) and not ends(SLEEPS)
+    run = a_run(in_barrier(0, 2), a_rank(1, 2, ended=1.5))
+    assert [(rank, end.kind) for rank, end in ends(run).items()] == [(1, "left")]
+
+
+@pytest.mark.parametrize(
+    ("run", "sign"),
+    [
+        (FAILS, "✖"),
+        (FAILS, "○"),
+        (ENDS, "■"),
+        (AT_ODDS, "≠"),
+        (SLEEPS, "//"),
+    ],
+)
+def test_each_sign_is_explained_where_it_is_used_and_only_there(run, sign):
+    def key(run: Run) -> str:
+        made = layout(run)
+        return " ".join(signs(run, made, "ms", any(lane.open for lane in made.lanes)))
+
+    assert sign in key(run) and sign not in key(MET)
+
+
+def test_a_failure_before_the_first_call_is_not_left_of_the_picture():
+    facts = {"exitcode": 1, "finished": False, "failure": replace(WRONG, time=0.5)}
+    made = layout(a_run(a_rank(0, 2, **facts), who_lost(1, 2)))
+    assert made.lanes[0].ended == 0.0
+    assert signs(MET, made, "ms", False)[0] == "ms since the first rank ended"
 
 
 def test_of_a_hang_the_sentence_counts_and_says_what_never_returned():
@@ -329,6 +466,9 @@ def test_calls_that_do_not_fit_together_are_named_and_marked():
 def test_without_a_call_there_is_no_picture_of_calls():
     with pytest.raises(ValueError, match="no rank of this run made a communication call"):
         views.calls(a_run(a_rank(0, 1)))
+    with pytest.raises(ValueError) as caught:
+        views.calls(a_run(a_rank(0, 1)))
+    assert len(caught.value._render_traceback_()) == 1
 
 
 @pytest.mark.parametrize("size", [1, 17, 64])
@@ -379,6 +519,16 @@ def test_a_rank_inside_ddp_needs_those_that_are_not():
     assert "DDP on rank 0 cannot go on without rank 1." in views.waits(EVALUATES).sentence
 
 
+def test_from_five_ranks_on_those_that_stand_alike_share_a_row():
+    def sleepers(size: int) -> Run:
+        return a_run(
+            *(in_barrier(n, size) for n in range(size - 1)), stopped(size - 1, size, line=9)
+        )
+
+    assert [row.ranks for row in rows(stood(sleepers(4)))] == [(0,), (1,), (2,), (3,)]
+    assert [row.ranks for row in rows(stood(sleepers(5)))] == [(0, 1, 2, 3), (4,)]
+
+
 def test_many_ranks_that_stand_alike_share_a_row():
     ranks = [in_barrier(n, 20) if n != 11 else stopped(11, 20, line=9) for n in range(20)]
     run = a_run(*ranks)
@@ -399,13 +549,38 @@ def test_many_ranks_that_stand_apart_leave_the_last_row_to_the_rest():
 
 
 def test_without_a_rank_that_was_stopped_nobody_waits():
-    with pytest.raises(ValueError, match="no rank of this run was stopped"):
+    with pytest.raises(ValueError, match="no rank of this run was waiting for another") as caught:
         views.waits(MET)
+    assert len(caught.value._render_traceback_()) == 1  # all that a notebook shows
+
+
+def test_where_a_rank_failed_and_none_waited_it_is_said_how():
+    facts = {"exitcode": 1, "finished": False, "failure": WRONG}
+    with pytest.raises(ValueError, match="rank 1 failed, line 9: ValueError, and no rank"):
+        views.waits(a_run(a_rank(0, 2), a_rank(1, 2, **facts)))
+
+
+@pytest.mark.parametrize(
+    ("run", "how"),
+    [
+        (FAILS, "rank 1 failed, line 9: ValueError"),
+        (KILLED, "rank 1 was killed by SIGKILL"),
+        (ENDS, "rank 1 came to the end of the script"),
+        (EXITS, "rank 1 left by sys.exit, line 9"),
+    ],
+)
+def test_ranks_that_lost_their_peer_waited_for_it_and_it_is_said_how_it_ended(run, how):
+    made = rows(stood(run))
+    assert [row.on for row in made] == [(1,), (), (1,), (1,)]
+    assert [row.look for row in made] == ["hatched", "dashed", "hatched", "hatched"]
+    assert views.waits(run).sentence == (
+        f"Ranks 0, 2 and 3 waited in barrier, line 8, for rank 1; {how}."
+    )
 
 
 def test_a_rank_that_has_ended_says_how():
     made = views.waits(RAISED)
-    assert "rank 0 has ended" in made.sentence.lower()
+    assert made.sentence.startswith("Rank 0 failed, line 8: ValueError; rank 1 waited in barrier")
     ends = {-9: "killed by SIGKILL", 3: "exit code 3", None: "stopped"}
     for code, told in ends.items():
         assert ending(a_rank(0, 1, exitcode=code, finished=False)) == told

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "joining": set(),
     "forwards": set(),
     "ledger_file": set(),
-    "ledger": {"ledger_file", "operations", "places"},
+    "ledger": {"joining", "ledger_file", "operations", "places"},
     "bootstrap": {"forwards", "guard", "joining", "ledger", "lifeline", "places", "worker"},
     # what starts them and reads what they leave
     "placement": set(),
@@ -51,8 +51,8 @@ MAY_IMPORT = {
     "endings": {"causes", "run", "stall"},
     "hang": {"endings", "run", "stall"},
     "report": {"agreement", "blame", "endings", "hang", "mismatch", "run", "stall"},
-    "mismatch": {"run", "stall"},
-    "stall": {"agreement", "run"},
+    "mismatch": {"operations", "run", "stall"},
+    "stall": {"agreement", "blame", "run"},
     "stop_button": set(),
     "output_limit": {"engines", "stall"},
     "watch": {"agreement", "blame", "bootstrap", "calls", "collect", "engines"},
@@ -92,6 +92,7 @@ MAY_IMPORT = {
     "views": set(),
     "views.*": {
         *(
+            "blame",
             "endings",
             "guess",
             "hang",
@@ -103,9 +104,13 @@ MAY_IMPORT = {
             "stall",
             "text",
         ),
+        "views.call_axis",
+        "views.call_labels",
         "views.call_layout",
         "views.call_words",
+        "views.ends",
         "views.theme",
+        "views.wait_words",
     },
     "": {
         *("engines.forkserver", "guess", "launcher", "machine", "magic", "page", "run", "source"),

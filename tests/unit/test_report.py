@@ -146,8 +146,8 @@ def test_at_the_limit_ranks_of_which_nothing_is_known_are_said_to_be_running():
     assert lines == [
         "some.py: after 2.5 s, ranks 0 and 1 were still running; "
         "rank 2 came to the end of the script.",
-        "  No rank waits for another in a call of torch.distributed. If they were at work, give "
-        "them a longer timeout=.",
+        "  No rank was seen to wait for another. If they were at work, give them a longer "
+        "timeout=.",
     ]
 
 
@@ -159,7 +159,8 @@ def test_at_the_limit_a_rank_that_never_joined_is_told_from_one_that_did():
         "some.py: after 60 s, rank 0 was still running; rank 1 waits in init_process_group.",
         "  1 of 2 ranks have called it.",
         "  Rank 0 never called it.",
-        "  init_process_group returns when as many ranks as WORLD_SIZE says have called it.",
+        "  init_process_group waits until as many ranks as WORLD_SIZE (or world_size=) says have "
+        "called it.",
     ]
 
 

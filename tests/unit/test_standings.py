@@ -66,17 +66,17 @@ def test_on_nccl_a_rank_waits_at_or_after_the_first_call_that_others_have_not_ma
         (["forward", "_pre_forward"], "waits in the forward of DDP"),
         (
             ["_pre_forward", "_sync_buffers"],
-            "waits in the forward of DDP, which sends rank 0's buffers to all",
+            "waits in the forward of DDP, which sends the first rank's buffers to all",
         ),
         (
             ["__init__", "_verify_param_shape_across_processes"],
-            "waits in DDP(...), which compares the models",
+            "waits in DDP(...), which compares the shapes",
         ),
     ],
 )
 def test_what_ddp_does_for_the_reader_is_told_from_the_stack(functions, what):
     stack = (own(7, "step()"), *map(torchs, functions))
-    (found,) = stall.standings(run(rank(0, stack=stack)))
+    (found,) = stall.standings(run(rank(0, stack=stack, forwards=1)))
     assert (found.kind, found.what, found.place) == ("inside", what, "line 7")
 
 
