@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from ddp_lessons.run import Run
 from ddp_lessons.stall import Standing, sentence, standings
 from ddp_lessons.text import short
+from ddp_lessons.views.call_axis import LINKED, MARKS, cut, time_axis
+from ddp_lessons.views.call_labels import LETTERS, place_labels
 from ddp_lessons.views.call_layout import (
     LABELLED,
     PIECES,
@@ -14,7 +16,6 @@ from ddp_lessons.views.call_layout import (
     Lane,
     Layout,
     layout,
-    place_labels,
     spans,
 )
 from ddp_lessons.views.call_words import calls_told
@@ -31,16 +32,15 @@ from ddp_lessons.views.theme import (
 )
 
 WIDE = 8.4  # inches
-LETTER = 0.066  # inches that a letter of a label takes
 LEAST = 0.035  # inches that the shortest bar takes
-LINKED = 40  # meetings that are still linked by a line
 ROW = 1.15  # bars: the distance of two rows of bars
 
 
 def calls(run: Run) -> Picture:
     """Who called what when, from `run.calls`: a lane a rank, a bar a call, from the call to its
     return. Hatched is the time in which some rank that the call meets had not called yet. A line
-    links the calls that met. What never returned stays open to the right.
+    links the calls that met. What never returned stays open to the right. A cross is where a script
+    failed; one that failed first has it no later than the first rank that lost it.
 
     Raises ValueError if no rank made a call. Calls that DDP makes inside torch are not shown.
     """
@@ -48,7 +48,7 @@ def calls(run: Run) -> Picture:
     per_inch = made.width / (WIDE - 0.9)
     if len(run) <= LABELLED:
         for lane in made.lanes:
-            place_labels(lane, made.width, LETTER * per_inch)
+            place_labels(lane, made.width, made.width / LETTERS)
     tops, tall = heights(made.lanes)
     figure = new_figure(WIDE, tall + 0.75)
     axes = plain_axes(figure)
@@ -62,7 +62,7 @@ def calls(run: Run) -> Picture:
         _links(axes, made, tops)
     if any(lane.open for lane in made.lanes) and len(run) <= LABELLED:
         _elsewhere(axes, made, tops, standings(run))
-    _time_axis(axes, run, made)
+    time_axis(axes, run, made)
     axes.set_xlim(-0.012 * made.width, made.width * 1.012)
     axes.set_ylim(tall, 0)
     return picture(figure, calls_told(run))
@@ -85,7 +85,7 @@ def heights(lanes: Sequence[Lane]) -> tuple[list[float], float]:
 
 def _lane(axes: object, lane: Lane, y: float, made: Layout, per_inch: float) -> None:
     high, colour = thickness(len(made.lanes)), rank_colour(lane.rank.rank)
-    end = made.width if lane.failed is None else lane.failed
+    end = lane.ended if lane.end else made.width
     axes.plot([0, end], [y, y], color=LINE, lw=1, zorder=0.5)
     flights = [one for one in lane.flights if one[1] - one[0] > LEAST * per_inch]
     if flights:
@@ -113,8 +113,13 @@ def _lane(axes: object, lane: Lane, y: float, made: Layout, per_inch: float) -> 
             _text(axes, made.width, at, one.text, bold=one.bold, va="bottom", ha="right")
         else:
             _text(axes, one.x, at, one.text, bold=one.bold, va="bottom")
-    if lane.failed is not None:
-        axes.plot([lane.failed], [y], "X", color=INK, mec=PAPER, ms=10, zorder=7, clip_on=False)
+    if lane.end:
+        mark, face, size = MARKS[lane.end.kind][:3]
+        look = {"mfc": face, "mec": INK if face == PAPER else PAPER, "ms": size, "mew": 1.2}
+        axes.plot([lane.ended], [y], mark, zorder=7, clip_on=False, **look)
+        if len(made.lanes) <= LABELLED:
+            bold = lane.end.kind != "lost"
+            _text(axes, lane.ended + 0.09 * per_inch, y, lane.end.words, bold=bold, va="center")
 
 
 def _bars(
@@ -135,6 +140,8 @@ def _bars(
     axes.broken_barh(waiting, place, zorder=3.1, **look)
     if any(one.open for one in bars):
         axes.plot([made.width], [y], ">", color=colour, ms=9, zorder=5, clip_on=False)
+        if len(made.lanes) <= LABELLED:
+            _text(axes, cut(made), y, "//", bold=True, va="center_baseline", ha="center")
 
 
 def _text(axes: object, x: float, y: float, text: str, bold: bool = False, **more: str) -> None:
@@ -161,34 +168,8 @@ def _elsewhere(
 ) -> None:
     """Where the ranks stood that were in none of these calls when the run was stopped."""
     for lane, y, one in zip(made.lanes, tops, found, strict=True):
-        if not lane.open and lane.failed is None:
+        if not lane.open and not lane.end:
             words = sentence([one]).partition(f"rank {one.rank} ")[2]
             if one.kind == "at work" and one.source:
                 words += f": {short(one.source, 40)}"
             _text(axes, made.width, y, words, va="center", ha="right")
-
-
-def _time_axis(axes: object, run: Run, made: Layout) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    unit, scale = ("s", 1) if made.known >= 2 else ("ms", 1000)
-    ticks = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, made.known)
-    ticks = [tick for tick in ticks if 0 <= tick <= made.known * 1.001]
-    axes.set_xticks(ticks, [f"{tick * scale:.4g}" for tick in ticks])
-    axes.grid(axis="x", color=LINE, lw=0.6)
-    axes.set_axisbelow(True)
-    key = [f"{unit} since the first call", "hatched: waits for another rank to call"]
-    if made.met and len(made.met) <= LINKED and len(run) > 1:
-        key.append("dots: these calls meet")
-    if any(bar.part for lane in made.lanes for bar in lane.bars):
-        key.append("low: a sub-group")
-    if any(
-        end - start > 0.02 * made.width for lane in made.lanes for start, end, _ in lane.flights
-    ):
-        key.append("dashes: async, under way")
-    if any(lane.open for lane in made.lanes):
-        key.append("arrow: until the run was stopped")
-    if any(rank.device.startswith("cuda") for rank in run):
-        key.append("on NCCL a call returns when the GPU has it")
-    rows = ["   ·   ".join(key[at : at + 3]) for at in range(0, len(key), 3)]
-    axes.set_xlabel("\n".join(rows), color=INK, fontsize=9.5)

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ddp_lessons.meetings import meetings
-from ddp_lessons.run import Call, Meeting, Rank, Run
+from ddp_lessons.run import Call, Meeting, Rank, Run, say
 from ddp_lessons.stall import told
+from ddp_lessons.views.call_labels import BOLD, LETTERS, Label
+from ddp_lessons.views.ends import End, ends, times
 
 ROWS = 4  # bars of one rank above each other: asynchronous calls that are under way together
-LEVELS = 3  # labels of one rank above each other
 OPEN = 0.35  # share of the picture for calls that never returned
 PIECES = 1200  # bars of all ranks that are still drawn one by one
 LABELLED = 16  # ranks of which the calls still have labels
-MANY = 12  # calls of a rank from which on each label is given once
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Bar:
     wait: bool = False  # for an asynchronous call
     part: bool = False
     unfit: bool = False  # among the calls that do not fit together
+    lost: bool = False  # raised because a peer had gone, which the rank's end says
 
     @property
     def label(self) -> str:
@@ -45,37 +46,30 @@ class Bar:
             few = len(call.group) <= 4
             who = f"ranks {', '.join(map(str, call.group))}" if few else f"{len(call.group)} ranks"
             name = f"{name} ({who})"
-        end = ": never returned" if self.open else ": raised" if call.raised else ""
+        end = ": never returned" if self.open else ": raised" if self.raised else ""
         return f"{'≠ ' if self.unfit else ''}{name}, line {line}{end}"
+
+    @property
+    def raised(self) -> bool:
+        return self.call.raised and not self.lost
 
     @property
     def first(self) -> bool:
         """Whether the bar should have its label before others get theirs."""
-        return self.open or self.unfit or self.call.raised
-
-
-@dataclass(frozen=True)
-class Label:
-    """A text that begins at `left`, on a level above the lane, with a line down to `x`."""
-
-    text: str
-    x: float
-    left: float
-    level: int
-    row: int = 0
-    bold: bool = False
+        return self.open or self.unfit or self.raised or self.lost
 
 
 @dataclass
 class Lane:
     """One rank's bars; for its asynchronous calls the (start, end, row) between the call and the
-    wait for it; when and how its script failed."""
+    wait for it; `end` says how it ended, if that matters, and `ended` when."""
 
     rank: Rank
     bars: list[Bar] = field(default_factory=list)
     flights: list[tuple[float, float, int]] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
-    failed: float | None = None
+    end: End | None = None
+    ended: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -93,7 +87,7 @@ class Lane:
 @dataclass(frozen=True)
 class Layout:
     """All lanes from 0 to `width` seconds. `known` is the last time that something happened, `zero`
-    the first call in monotonic seconds; `met` are the meetings to which all came."""
+    the first of all that, in monotonic seconds; `met` are the meetings to which all came."""
 
     lanes: list[Lane]
     met: list[Meeting]
@@ -105,15 +99,19 @@ class Layout:
 def layout(run: Run) -> Layout:
     """Raises ValueError if no rank made a call."""
     if not run.calls:
-        raise ValueError(
+        text = (
             "no rank of this run made a communication call of its own; what DDP calls inside torch "
             "is not recorded"
         )
-    zero = min(call.called for call in run.calls)
-    known = max(max(times(call)) for call in run.calls) - zero
-    failed = [r.ended - zero for r in run if r.failure and r.ended is not None]
-    known = max([known, *failed, 1e-5])
-    width = known / (1 - OPEN) if any(is_open(call) for call in run.calls) else known
+        raise say(ValueError(text))
+    ended = ends(run)
+    marks = [end.time for end in ended.values()]
+    zero = min([call.called for call in run.calls] + marks)
+    known = max(times(run.calls) + marks) - zero
+    known = max(known, 1e-5)
+    width = known / (1 - OPEN) if any(never_returned(call, run) for call in run.calls) else known
+    if len(run) <= LABELLED:
+        width = max([width, *(room(end, end.time - zero) for end in ended.values())])
     met = meetings(run)
     last = {
         (call.rank, call.seq): float("inf") if meeting.missing else meeting.last - zero
@@ -121,50 +119,69 @@ def layout(run: Run) -> Layout:
         for call in meeting.calls
     }
     unfit = {(call.rank, call.seq) for meeting in run.mismatches for call in meeting.calls}
-    lanes = [lane(rank, last, unfit, zero, width, len(run)) for rank in run]
+    lanes = [lane(rank, ended.get(rank.rank), last, unfit, zero, width, len(run)) for rank in run]
     return Layout(lanes, [one for one in met if not one.missing], zero, known, width)
 
 
-def times(call: Call) -> list[float]:
-    known = (call.called, call.returned, call.waited, call.done)
-    return [time for time in known if time is not None]
+def room(end: End, at: float) -> float:
+    """How wide a picture is in which the words of an end stand right of its mark."""
+    return at / (1 - (len(end.words) * BOLD + 3) / LETTERS)
 
 
 def is_open(call: Call) -> bool:
     return call.returned is None or (call.waited is not None and call.done is None)
 
 
+def never_returned(call: Call, run: Run) -> bool:
+    """Whether a rank was in a call until it was stopped. Its own end ends a call, too."""
+    return is_open(call) and run[call.rank].exitcode is None
+
+
 def lane(
     rank: Rank,
+    end_of_rank: End | None,
     last: Mapping[tuple[int, int], float],
     unfit: Collection[tuple[int, int]],
     zero: float,
     width: float,
     size: int,
 ) -> Lane:
-    made = Lane(rank)
-    if rank.failure and rank.ended is not None:
-        made.failed = rank.ended - zero
+    made = Lane(rank, end=end_of_rank, ended=end_of_rank.time - zero if end_of_rank else 0.0)
+    until = width if rank.exitcode is None or not end_of_rank else made.ended
+    stopped = rank.exitcode is None
+    lost = end_of_rank is not None and end_of_rank.kind == "lost"
     ends: list[float] = []  # of the last bar in each row
     for call in rank.calls:
         start = call.called - zero
-        end = width if is_open(call) else call.end - zero
+        end = until if is_open(call) else call.end - zero
         row = next((row for row, when in enumerate(ends) if when <= start), len(ends))
         row = min(row, ROWS - 1)
         ends[row : row + 1] = [max([end, *ends[row : row + 1]])]
         met = min(last.get((call.rank, call.seq), start), width)
         more = {"part": 1 < len(call.group) < size, "unfit": (call.rank, call.seq) in unfit}
-        returned = width if call.returned is None else call.returned - zero
+        more["lost"] = lost and call.raised and call is rank.calls[-1]
+        returned = until if call.returned is None else call.returned - zero
         issue = call.asynchronous and call.returned is not None
         cut = start if issue else min(max(met, start), returned)
         made.bars.append(
-            Bar(call, start, cut, returned, row, call.returned is None, issue=issue, **more)
+            Bar(
+                call,
+                start,
+                cut,
+                returned,
+                row,
+                open=stopped and call.returned is None,
+                issue=issue,
+                **more,
+            )
         )
         if call.waited is not None:
             begin = call.waited - zero
             made.flights.append((returned, begin, row))
             cut = min(max(met, begin), end)
-            made.bars.append(Bar(call, begin, cut, end, row, call.done is None, wait=True, **more))
+            made.bars.append(
+                Bar(call, begin, cut, end, row, stopped and call.done is None, wait=True, **more)
+            )
     return made
 
 
@@ -205,34 +222,3 @@ def joined(found: Spans, gap: float) -> Spans:
 def seen(found: Spans, least: float, width: float) -> Spans:
     """Starts and lengths of these starts and ends, long enough to be seen."""
     return [(min(start, width - least), max(end - start, least)) for start, end in found]
-
-
-def place_labels(lane: Lane, width: float, per_letter: float) -> None:
-    """Give the bars labels where there is room, first those that went wrong, then the longest. A
-    label stands above its bar, or higher with a line down to it."""
-    order = sorted(lane.bars, key=lambda bar: (not bar.first, bar.start - bar.end))
-    wanted = [(bar.label, bar.start, bar.row, bar.first) for bar in order]
-    if len(lane.rank.calls) > MANY:
-        wanted = list({text: (text, *rest) for text, *rest in reversed(wanted)}.values())[::-1]
-    failure = lane.rank.failure
-    if failure and lane.failed is not None and not any(call.raised for call in lane.rank.calls):
-        line = f", line {failure.line}" if failure.line else ""
-        wanted.insert(0, (f"{failure.kind}{line}", lane.failed, 0, True))
-    taken: list[Spans] = [[] for _ in range(LEVELS)]
-    hair = per_letter / 3
-    for text, x, row, bold in wanted[: 40 * LEVELS]:
-        size = (len(text) * (1.12 if bold else 1) + 1) * per_letter
-        left = x if x + size <= width else max(0.0, width - size)
-        foot = (x - hair, x + hair)
-        for level in range(LEVELS):
-            clear = all(is_free(taken[below], *foot) for below in range(level))
-            if clear and is_free(taken[level], left, left + size):
-                taken[level].append((left, left + size))
-                for below in range(level):
-                    taken[below].append(foot)
-                lane.labels.append(Label(text, x, left, level, row, bold))
-                break
-
-
-def is_free(taken: Spans, left: float, right: float) -> bool:
-    return all(right <= start or end <= left for start, end in taken)

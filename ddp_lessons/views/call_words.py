@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from ddp_lessons import mismatch
 from ddp_lessons.run import Run
 from ddp_lessons.stall import names, standings
-from ddp_lessons.views.call_layout import LABELLED, MANY, is_open
+from ddp_lessons.text import short
+from ddp_lessons.views.call_labels import MANY
+from ddp_lessons.views.call_layout import LABELLED
+from ddp_lessons.views.call_layout import never_returned as is_never
+from ddp_lessons.views.ends import failed
 
 
 def calls_told(run: Run) -> str:
@@ -20,8 +24,8 @@ def calls_told(run: Run) -> str:
         first = run.mismatches[0]
         told = mismatch.sentence(run, first, mismatch.sides(first))
         parts.append(f"The calls of {ranks(run)}: {told}")
-    elif any(rank.failure or rank.exitcode not in (0, None) for rank in run):
-        parts.append(f"The calls of {ranks(run)} until the run failed.")
+    elif any(failed(rank) for rank in run):
+        parts.append(f"The calls of {ranks(run)}. {how_it_failed(run)}")
     elif waited_for_ever and not stuck(run):
         parts.append(f"The calls of {ranks(run)} until the run was stopped.")
     else:
@@ -29,6 +33,13 @@ def calls_told(run: Run) -> str:
     if any(len(rank.calls) > MANY for rank in run) or len(run) > LABELLED:
         parts.append("Labels are left out where there is no room.")
     return " ".join(parts)
+
+
+def how_it_failed(run: Run) -> str:
+    """Who ended how, and where: the first line of the report, which no chance has a part in."""
+    text = run.report.partition("\n")[0].removeprefix(f"{run.script}: ")
+    text = short(text, 200) or "The run failed."
+    return f"{text[0].upper()}{text[1:]}" + ("" if text[-1] in ".!?…" else ".")
 
 
 def ranks(run: Run) -> str:
@@ -62,7 +73,7 @@ def made(found: Sequence[tuple[str, int]], most: int = 5) -> str:
 def never_returned(run: Run) -> list[str]:
     found: dict[str, list[int]] = {}
     for call in run.calls:
-        if is_open(call):
+        if is_never(call, run):
             name, line = call.op, call.line
             if call.waited:
                 name, line = f"the wait for {call.op}", call.wait_line

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ddp_lessons import mismatch
-from ddp_lessons.run import Run
-from ddp_lessons.stall import PAIRED, Standing, names, sentence, standings
-from ddp_lessons.text import ending, short
+from ddp_lessons.run import Run, say
+from ddp_lessons.stall import Standing, names, sentence, source_line, standings
+from ddp_lessons.text import short
+from ddp_lessons.views.ends import failed, guilty, words
 from ddp_lessons.views.theme import (
     INK,
     MONO,
@@ -20,8 +21,10 @@ from ddp_lessons.views.theme import (
     plain_axes,
     rank_colour,
 )
+from ddp_lessons.views.wait_words import alike, in_time, needed, waits_told
 
-MOST = 8  # ranks that have a row each; of more, those that stand alike share one
+EACH = 4  # ranks that have a row each; of more, those that stand alike share one
+MOST = 8  # rows
 HIGH = 0.62  # inches between two rows
 WIDE, TALL = 0.4, 0.27  # half a node, in inches and in rows
 
@@ -44,17 +47,19 @@ class Row:
 
 
 LOOKS = {"hatched": "waits", "full": "at work", "dashed": "has ended", "empty": "not known"}
+WERE = {"hatched": "waited", "full": "at work", "dashed": "had ended", "empty": "not known"}
 
 
 def waits(run: Run) -> Picture:
-    """Where each rank stood when the run was stopped, and for whom it waited.
+    """Where each rank stood when the run was stopped or failed, and for whom it waited.
 
-    Of more than 8 ranks those that stood alike share a row. Raises ValueError if no rank was
-    stopped: then nobody waited for ever.
+    Of more than 4 ranks those that stood alike share a row. Raises ValueError if no rank waited for
+    another and none was stopped.
     """
-    if all(rank.exitcode is not None for rank in run):
-        raise ValueError("no rank of this run was stopped: each came to its own end")
-    found = at_odds(run, standings(run))
+    found = stood(run)
+    if all(rank.exitcode is not None for rank in run) and not any(map(waiting, found)):
+        raise say(ValueError(nobody(run)))
+    over = any(map(failed, run))
     made = rows(found)
     figure = new_figure(8.4, HIGH * len(made) + 0.55)
     axes = plain_axes(figure)
@@ -63,19 +68,44 @@ def waits(run: Run) -> Picture:
     apart = [y - target for y, row in enumerate(made) for target in (*row.on, *row.needs)]
     left = WIDE + 0.2 + bulge(max([0, *apart])) * (max([0, *apart]) > 0)
     for y, row in enumerate(made):
-        _row(axes, y, row, run, left)
+        _row(axes, y, row, over, left)
     for y, row in enumerate(made):
         for target in (*row.on, *row.needs):
             _arrow(axes, y, target, colour_of(row), sure=target in row.on)
     axes.set_xlim(-WIDE - 0.1 - bulge(max([0, *(-one for one in apart)])), 7.2)
     axes.set_ylim(len(made) - 0.45, -0.5)
-    key = ["arrow: waits for"]
+    key = [f"arrow: {'waited' if over else 'waits'} for"] if any(row.on for row in made) else []
     if any(row.needs for row in made):
-        key.append("dashed arrow: DDP needs it too")
+        key.append(f"dashed arrow: DDP {'needed' if over else 'needs'} it too")
     looks = {row.look for row in made}
-    key += [f"{look}: {means}" for look, means in LOOKS.items() if look in looks]
+    key += [
+        f"{look}: {means}" for look, means in (WERE if over else LOOKS).items() if look in looks
+    ]
     axes.set_xlabel("   ·   ".join(key), color=INK, fontsize=9.5, loc="left")
-    return picture(figure, _told(found))
+    return picture(figure, waits_told(found, over))
+
+
+def stood(run: Run) -> list[Standing]:
+    """The standings; for a rank that has ended, how it did and at which line of its script."""
+    return [ended(one, run) if one.kind == "ended" else one for one in at_odds(run, standings(run))]
+
+
+def ended(one: Standing, run: Run) -> Standing:
+    rank = run[one.rank]
+    failure = rank.failure
+    source = source_line(run, failure.file, failure.line) if failure else ""
+    return replace(one, what=words(rank, run), place="", source=source)
+
+
+def waiting(one: Standing) -> bool:
+    return one.kind in ("call", "inside")
+
+
+def nobody(run: Run) -> str:
+    """Why there is no picture of who waits."""
+    first = guilty(run)
+    how = f" {names(first)} {words(run[first[0]], run)}, and" if first else ""
+    return f"there is nothing to draw:{how} no rank of this run was waiting for another"
 
 
 def at_odds(run: Run, found: Sequence[Standing]) -> list[Standing]:
@@ -91,17 +121,9 @@ def at_odds(run: Run, found: Sequence[Standing]) -> list[Standing]:
     ]
 
 
-def needed(one: Standing, found: Sequence[Standing]) -> tuple[int, ...]:
-    """For a rank inside DDP: the ranks that are not there. Every rank of its group must come, and
-    which ranks these are is not recorded."""
-    if one.kind != "inside" or one.on or one.function == "destroy_process_group":
-        return ()
-    return tuple(other.rank for other in found if other.function != one.function)
-
-
 def rows(found: Sequence[Standing]) -> list[Row]:
     """A row a rank, or a row for all that stand alike; of very many the first."""
-    groups = [[one] for one in found] if len(found) <= MOST else alike(found)
+    groups = [[one] for one in found] if len(found) <= EACH else alike(found)
     if len(groups) > MOST:
         rest = [one for group in groups[MOST - 1 :] for one in group]
         groups = [*groups[: MOST - 1], rest]
@@ -118,15 +140,7 @@ def rows(found: Sequence[Standing]) -> list[Row]:
     ]
 
 
-def alike(found: Sequence[Standing]) -> list[list[Standing]]:
-    """Those that stand alike and wait for the same ranks, in the order of their lowest rank."""
-    groups: dict[tuple, list[Standing]] = {}
-    for one in found:
-        groups.setdefault((one.kind, one.what, one.place, one.on), []).append(one)
-    return list(groups.values())
-
-
-def _row(axes: object, y: int, row: Row, run: Run, left: float) -> None:
+def _row(axes: object, y: int, row: Row, over: bool, left: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     colour = colour_of(row)
@@ -155,7 +169,7 @@ def _row(axes: object, y: int, row: Row, run: Run, left: float) -> None:
         bbox=None if full else {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2},
         zorder=5,
     )
-    does, source = said(row, run), "" if row.mixed else short(row.one.source, 62)
+    does, source = said(row, over), "" if row.mixed else short(row.one.source, 62)
     rise = 0.15 if source else 0
     axes.text(left, y - rise, does, color=INK, fontsize=10.5, va="center")
     axes.text(left, y + 0.21, source, color=SOFT, fontsize=9.5, va="center", family=MONO)
@@ -165,17 +179,14 @@ def colour_of(row: Row) -> str:
     return rank_colour(row.ranks[0]) if len(row.ranks) == 1 else SOFT
 
 
-def said(row: Row, run: Run) -> str:
+def said(row: Row, over: bool) -> str:
     """What the ranks of a row do, and where: "waits in barrier, line 11"."""
     one = row.one
     if row.mixed:
         return f"{names(row.ranks)}: each somewhere else"
-    if len(row.ranks) > 1:
-        who = [replace(one, rank=rank) for rank in row.ranks]
-        return sentence(who)
-    if one.kind == "ended" and run[one.rank].exitcode is not None and not run[one.rank].finished:
-        return f"has ended: {ending(run[one.rank])}"
-    return sentence([one]).partition(f"rank {one.rank} ")[2]
+    who = [replace(one, rank=rank) for rank in row.ranks]
+    told = in_time(sentence(who), over)
+    return told if len(row.ranks) > 1 else told.partition(f"rank {one.rank} ")[2]
 
 
 def bulge(rows_apart: int) -> float:
@@ -204,47 +215,3 @@ def _arrow(axes: object, start: int, end: int, colour: str, sure: bool) -> None:
             zorder=4,
         )
     )
-
-
-def circle(found: Sequence[Standing]) -> list[int]:
-    """Ranks of which each waits for the next and the last for the first; empty if there is none."""
-    on = {one.rank: one.on for one in found}
-
-    def follow(path: list[int]) -> list[int]:
-        for rank in on[path[-1]]:
-            if rank == path[0]:
-                return path
-            if rank > path[0] and rank not in seen:
-                seen.add(rank)
-                if whole := follow([*path, rank]):
-                    return whole
-        return []
-
-    for one in found:
-        seen: set[int] = set()
-        if whole := follow([one.rank]):
-            return whole
-    return []
-
-
-def _told(found: Sequence[Standing], most: int = 4) -> str:
-    parts = []
-    for group in alike(found):
-        one = group[0]
-        paired = one.call is not None and one.call.op in PAIRED
-        whom = f", for {names(one.on)}" if one.on and not paired else ""
-        parts.append(sentence(group) + whom)
-    more = [f"{len(parts) - most} more"] if len(parts) > most else []
-    text = "; ".join(parts[:most] + more)
-    words = [f"{text[0].upper()}{text[1:]}."]
-    lacking = [(one.rank, needed(one, found)) for one in found]
-    if inside := [rank for rank, others in lacking if others]:
-        whom = {other for _, others in lacking for other in others}
-        words.append(f"DDP on {names(inside)} cannot go on without {names(whom)}.")
-    ring = circle(found)
-    if 1 < len(ring) <= MOST:
-        steps = [f"{a} for {b}" for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
-        words.append(f"They wait in a circle: {', '.join(steps)}.")
-    elif ring:
-        words.append(f"{len(ring)} of them wait in a circle.")
-    return " ".join(words)

@@ -581,6 +581,7 @@ def test_ranks_that_lost_their_peer_waited_for_it_and_it_is_said_how_it_ended(ru
 def test_a_rank_that_has_ended_says_how():
     made = views.waits(RAISED)
     assert made.sentence.startswith("Rank 0 failed, line 8: ValueError; rank 1 waited in barrier")
+    assert stood(RAISED)[0].source == "source_of_8()"
     ends = {-9: "killed by SIGKILL", 3: "exit code 3", None: "stopped"}
     for code, told in ends.items():
         assert ending(a_rank(0, 1, exitcode=code, finished=False)) == told
