@@ -23,7 +23,7 @@ from ddp_lessons.text import ending
 from ddp_lessons.views import html, theme
 from ddp_lessons.views.call_axis import signs
 from ddp_lessons.views.call_labels import LETTERS, Label, is_free, place_labels
-from ddp_lessons.views.call_layout import Bar, layout, spans
+from ddp_lessons.views.call_layout import OPEN, Bar, layout, spans
 from ddp_lessons.views.call_words import calls_told
 from ddp_lessons.views.ends import ends
 from ddp_lessons.views.wait_words import circle
@@ -410,6 +410,7 @@ def test_a_rank_that_was_killed_in_a_call_is_not_drawn_as_waiting_until_the_run_
     made = layout(a_run(who_lost(0, 2), killed))
     (bar,) = made.lanes[1].bars
     assert not bar.open and bar.end == made.lanes[1].ended
+    assert made.width < made.known / (1 - OPEN)
 
 
 def test_a_run_in_which_all_came_to_the_end_or_were_stopped_has_no_marks_but_for_those_who_left():
@@ -517,6 +518,16 @@ def test_a_rank_inside_ddp_needs_those_that_are_not():
     found = standings(EVALUATES)
     assert [row.needs for row in rows(found)] == [(1,), ()]
     assert "DDP on rank 0 cannot go on without rank 1." in views.waits(EVALUATES).sentence
+
+
+def test_a_rank_inside_another_call_of_torch_is_not_said_to_be_in_ddp():
+    inside = (
+        Frame("some.py", 9, "<module>", "source_of_9()", True),
+        Frame("distributed_c10d.py", 1, "all_gather", "", False),
+    )
+    run = a_run(replace(stopped(0, 2), stack=inside), stopped(1, 2, line=7))
+    assert "DDP" not in views.waits(run).sentence
+    assert [row.needs for row in rows(stood(run))] == [(), ()]
 
 
 def test_from_five_ranks_on_those_that_stand_alike_share_a_row():
