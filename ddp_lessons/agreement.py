@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ddp_lessons import ledger_file
 from ddp_lessons.calls import OPS, Calls
-from ddp_lessons.ledger_file import ANYBODY, Fields
+from ddp_lessons.ledger_file import ANYBODY, REFUSED, UNKNOWN, Fields
 from ddp_lessons.operations import (
     ALIASES,
     DETAIL,
@@ -52,6 +52,10 @@ class Book:
         self._anybody: set[tuple] = set()  # receivers that took from anybody, by group
         self._calls: dict[int, Calls] = {}
         self._groups: dict[str, tuple] = {}
+        self._refused: dict[tuple, int] = {}  # by stream and rank: calls that took part in nothing
+        self._next: dict[int, int] = {}  # by rank: the number of its next call
+        self._gaps: set[int] = set()  # ranks of which records have been written over
+        self._seen_after: set[tuple] = set()  # streams of which such a rank has later records
         # A training loop makes the same few calls again and again: what a record means, by the
         # part of it that says what was called.
         self._known: dict[tuple[int, bytes], tuple[tuple, tuple, tuple]] = {}
@@ -76,6 +80,7 @@ class Book:
             return 0
         for calls in ledgers:
             self._calls[calls.rank] = calls
+            self._next[calls.rank] = ledger_file.seq(calls.records[: ledger_file.SIZE]) + count
             last = calls.records[(count - 1) * ledger_file.SIZE : count * ledger_file.SIZE]
             self._made[(group,), calls.rank] = ledger_file.index(last) + 1
         return count
@@ -85,13 +90,19 @@ class Book:
         rank = calls.rank
         self._calls[rank] = calls
         for record in calls.each():
+            self._note_gap(rank, ledger_file.seq(record))
             key = rank, ledger_file.constant(record)
             known = self._known.get(key)
             if known is None:
                 known = self._known[key] = self._sort(rank, record, calls)
             stream, members, agreed = known
-            index = ledger_file.index(record)
+            if record[ledger_file.STATE] == REFUSED:
+                self._refused[stream, rank] = self._refused.get((stream, rank), 0) + 1
+                continue
+            index = ledger_file.index(record) - self._refused.get((stream, rank), 0)
             self._made[stream, rank] = index + 1
+            if rank in self._gaps:
+                self._seen_after.add((stream, rank))
             met = self._open.get((stream, index))
             if met is None:
                 met = self._open[stream, index] = _Met(members)
@@ -100,6 +111,11 @@ class Book:
                 del self._open[stream, index]
                 if differing(met.came):
                     self._disagree.append(met)
+
+    def _note_gap(self, rank: int, seq: int) -> None:
+        if seq != self._next.get(rank, 0):
+            self._gaps.add(rank)
+        self._next[rank] = seq + 1
 
     def _sort(self, rank: int, record: bytes, calls: Calls) -> tuple[tuple, tuple, tuple]:
         """The stream in which a record is matched, who takes part, and what has to agree."""
@@ -121,21 +137,22 @@ class Book:
         return (group, *pair, fields.tag), pair, facts
 
     def disagreements(self) -> list[Meeting]:
-        """The meetings whose calls differ in what has to agree, in the order of time."""
+        """The meetings whose calls differ in what has to agree, in the order of the program."""
         found = [met for met in self._disagree if not self._unknowable(met)]
         # Not all have come, and those that have differ already.
         found += [met for met in self._waiting() if differing(met.came)]
-        return sorted(map(self._told, found), key=lambda meeting: meeting.last)
+        return sorted(map(self._told, found), key=in_program_order)
 
     def unmet(self) -> list[Meeting]:
-        """The meetings to which not all members have come, in the order of time. What an
+        """The meetings to which not all members have come, in the order of the program. What an
         overwritten record may have met does not count."""
-        return sorted(map(self._told, self._waiting()), key=lambda meeting: meeting.last)
+        return sorted(map(self._told, self._waiting()), key=in_program_order)
 
     def _waiting(self) -> Iterator[_Met]:
         for (stream, index), met in self._open.items():
             late = [m for m in met.members if self._made.get((stream, m), 0) <= index]
-            if late and not self._unknowable(met):
+            lost = [m for m in late if m in self._gaps and (stream, m) not in self._seen_after]
+            if late and not lost and not self._unknowable(met):
                 yield met
 
     def _unknowable(self, met: _Met) -> bool:
@@ -150,7 +167,15 @@ class Book:
         ranks = sorted(met.came)
         calls = tuple(self._calls[rank].decode(met.came[rank][1]) for rank in ranks)
         missing = tuple(member for member in met.members if member not in met.came)
-        return Meeting(calls, missing, differing(met.came))
+        first = met.came[ranks[0]][1]
+        stream = self._known[ranks[0], ledger_file.constant(first)][0]
+        made = tuple(self._made.get((stream, member), 0) for member in missing)
+        return Meeting(calls, missing, differing(met.came), made)
+
+
+def in_program_order(meeting: Meeting) -> tuple:
+    """Not by time, which is chance where calls do not depend on each other."""
+    return min(call.seq for call in meeting.calls), meeting.calls[0].group, meeting.calls[0].rank
 
 
 def book(ledgers: Iterable[Calls]) -> Book:
@@ -172,6 +197,7 @@ def agreed(operation: Operation, fields: Fields, six: tuple[int, ...], calls: Ca
     agree = operation.agree
     if operation.many and fields.detail:
         agree = agree - {SHAPE}  # the list has parts of different sizes, this rank's among them
+    unknown = fields.flags & UNKNOWN
     exchanged = (calls.text(fields.detail) or None) if operation.name in EXCHANGES else None
     return (
         ALIASES.get(operation.name, operation.name),
@@ -179,16 +205,31 @@ def agreed(operation: Operation, fields: Fields, six: tuple[int, ...], calls: Ca
         fields.dtype if DTYPE in agree else None,
         shape_of(agree, fields, six),
         fields.reduce_op if REDUCE_OP in agree else None,
-        calls.text(fields.detail) if DETAIL in agree else None,
+        ANYTHING if unknown else calls.text(fields.detail) if DETAIL in agree else None,
         six[0] if LENGTH in agree else None,
         exchanged,
     )
 
 
+class _Anything:
+    """Equal to whatever it is compared with: what a record could not keep."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = object.__hash__
+
+
+ANYTHING = _Anything()
+
+
 def shape_of(agree: frozenset[str], fields: Fields, six: tuple[int, ...]) -> tuple | None:
     """What must be the same of the shape: all of it, or how many bytes it takes."""
     if SHAPE in agree:
-        return fields.dimensions, six
+        return fields.dimensions, six, fields.bytes  # six dimensions are not always all
     return (fields.bytes,) if SIZE in agree else None
 
 

@@ -82,7 +82,7 @@ class Calls(Sequence):
             line=fields.line,
             called=fields.called,
             returned=fields.returned or None,
-            raised=fields.state == ledger_file.RAISED,
+            raised=fields.state in (ledger_file.RAISED, ledger_file.REFUSED),
             asynchronous=bool(fields.flags & ledger_file.ASYNC),
             batched=bool(fields.flags & ledger_file.BATCHED),
             wait_file=self._file(fields.wait_file) or None,
@@ -158,3 +158,10 @@ class Tail:
     def read(self, count: int) -> None:
         """Mark that many calls as read."""
         self._read += count * SIZE
+
+    def whole(self) -> Calls:
+        """All calls so far, all marked as read."""
+        self._read = 0
+        found = self.unread()
+        self.read(len(found))
+        return found

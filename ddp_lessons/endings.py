@@ -11,6 +11,8 @@ from ddp_lessons.run import Frame, Rank, Run
 from ddp_lessons.stall import names
 
 FRAMES = 6  # of a traceback, in a report
+# What is another one in each run: addresses of processes, and of objects in memory.
+ELSEWHERE = re.compile(r"\[?\d+\.\d+\.\d+\.\d+\]?:\d+(\$\d+)?|\b0x[0-9a-f]{6,}\b")
 LONG = 120  # characters: a first line that long, without an end, is only the beginning
 WIDTH = 500  # characters of a message, in a report
 
@@ -55,6 +57,13 @@ def sentence(ranks: list[Rank], run: Run, first: bool = True) -> str:
     return f"{who} left early{code}, before the end of the script."
 
 
+def brief(rank: Rank) -> str:
+    """That a rank failed, and where, without what it said."""
+    if rank.exitcode is not None and rank.exitcode < 0:
+        return f"rank {rank.rank} was killed by {signal_name(-rank.exitcode)}"
+    return f"rank {rank.rank} failed{at(rank)}"
+
+
 def native_words(rank: Rank) -> str:
     """What native code said before it gave up, from the rank's stderr; "" if nothing is known."""
     said = re.search(r"^  what\(\):  (.*(?:\n.+)?)", rank.stderr, re.MULTILINE)
@@ -64,7 +73,7 @@ def native_words(rank: Rank) -> str:
 def exit_phrase(rank: Rank) -> str:
     """How a rank left by sys.exit: a number given to it is an exit code, all else a message."""
     code = rank.failure.message
-    if code.lstrip("-").isdigit():
+    if code.lstrip("-").isdigit() and rank.exitcode == int(code) & 0xFF:
         return f"left early with exit code {code}{at(rank)}"
     return f'left early{at(rank)}, with the message "{first_line(code)}"'
 
@@ -103,6 +112,7 @@ def first_line(message: str) -> str:
             others and others[0].strip() and len(line) > LONG and line.rstrip()[-1:] not in ".!?:)"
         ):
             line = f"{line.rstrip()} {others.pop(0).strip()}"
+    line = ELSEWHERE.sub("…", line)
     return line if len(line) <= WIDTH else line[:WIDTH] + "…"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ddp_lessons import stall
+from ddp_lessons import agreement, stall
 from ddp_lessons.endings import exit_phrase, levels
-from ddp_lessons.run import Meeting, Run
+from ddp_lessons.run import Run
 
 MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in the lines below
 
@@ -18,9 +18,9 @@ def explain(run: Run, timeout: float) -> tuple[int | None, str]:
     groups = stall.grouped(found)
     told = "; ".join(stall.sentence(group) for group in groups[:MOST_STANDINGS])
     more = len(groups) - MOST_STANDINGS
-    lines = [
-        f"{run.script}: after {timeout:g} s, {told}" + (f"; {more} more." if more > 0 else ".")
-    ]
+    # What can never end is not waited for until then.
+    limit = f"after {timeout:g} s, " if run.seconds >= timeout else ""
+    lines = [f"{run.script}: {limit}{told}" + (f"; {more} more." if more > 0 else ".")]
     lines += places(found)
     lines += [f"  {words}" for words in (*awaited(run, found), *joining(run), stall.cause(found))]
     lines += recorded(run)
@@ -48,12 +48,12 @@ def places(found: Sequence[stall.Standing]) -> list[str]:
 def awaited(run: Run, found: Sequence[stall.Standing]) -> list[str]:
     """Who has not come to the first call that others wait in."""
     waits = [one for one in found if one.kind == "call" and one.on]
-    if not waits:
+    circle = all(other.kind == "call" for one in waits for other in found if other.rank in one.on)
+    if not waits or waits[0].call.op in stall.PAIRED or circle:
         return []
-    first = min(waits, key=lambda one: one.call.called)
-    if first.call.op in stall.PAIRED:
-        return []
-    behind = stall.behind(Meeting((first.call,), first.on))
+    first = waits[0]
+    unmet = agreement.book(rank.calls for rank in run).unmet()
+    behind = next((stall.behind(m) for m in unmet if first.call in m.calls), "")
     them = stall.names(first.on).capitalize()
     return [f"{them} had not called that {first.call.op}{behind and ': ' + behind}."]
 
@@ -80,7 +80,9 @@ def joining(run: Run) -> list[str]:
 
 def recorded(run: Run) -> list[str]:
     """How often each rank recorded a name or went through DDP's forward, where that differs: steps
-    that some did not make."""
+    that some did not make. Nothing while a rank is at work: how far it came is chance."""
+    if any(one.kind in ("at work", "unknown") for one in stall.standings(run)):
+        return []
     counts = {"DDP's forward": [rank.forwards for rank in run]}
     for rank in run:
         for record in rank.records:

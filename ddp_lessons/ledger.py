@@ -20,7 +20,18 @@ from types import FrameType
 from typing import Any
 
 from ddp_lessons import joining, ledger_file, places
-from ddp_lessons.ledger_file import ANYBODY, ASYNC, BATCHED, CLOSED, EMPTY, RAISED, LedgerFile, Slot
+from ddp_lessons.ledger_file import (
+    ANYBODY,
+    ASYNC,
+    BATCHED,
+    CLOSED,
+    EMPTY,
+    RAISED,
+    REFUSED,
+    UNKNOWN,
+    LedgerFile,
+    Slot,
+)
 from ddp_lessons.operations import CODES, MAKES_GROUPS, NOBODY, OPERATIONS, Operation
 
 SWITCH = "DDP_LESSONS_LEDGER"  # "0" in a rank's environment: no ledger
@@ -59,6 +70,7 @@ class Ledger:
         # By the object: names are used again after destroy_process_group.
         self._groups: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._works: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._rank = int(os.environ.get("RANK", -1))
         self._waits_watched = False
         self._on = True
         if hasattr(os, "register_at_fork"):
@@ -84,7 +96,7 @@ class Ledger:
                 return self._finish(inner, args, kwargs, self._open_batch(given, file, frame))
             record, counter = self._record(operation, given, file, frame)
             if key and record and _reusable(given) and len(ready) < REMEMBERED:
-                ready[key] = record, counter, id(self._world._default_pg), frame.f_code
+                ready[key] = record, counter, joining.times(), frame.f_code
             return self._finish(inner, args, kwargs, self._begin(record, counter))
 
         if not operation.plain:
@@ -101,7 +113,8 @@ class Ledger:
         # Between two of them the processor's caches have been used for other things, so that each
         # line here costs several times what a tight loop would show.
         ready: dict[tuple, tuple] = {}
-        world, begin, monotonic = self._world, self._file.begin, time.monotonic
+        times = joining.times
+        begin, monotonic = self._file.begin, time.monotonic
         returned, state = ledger_file.RETURNED, ledger_file.STATE
         write = ledger_file.TIME.pack_into
 
@@ -116,15 +129,15 @@ class Ledger:
                 if kwargs:
                     key += tuple(kwargs.items())
                 known = ready.get(key)
-            except (AttributeError, TypeError, IndexError):
+            except Exception:  # noqa: BLE001  whatever a tensor of another kind may raise
                 key = known = None
-            if known is None or known[2] != id(world._default_pg) or not self._on:
+            if known is None or known[2] != times() or not self._on:
                 return call(frame, args, kwargs, key)
             slot = begin(known[0], next(known[1]))
             try:
                 result = inner(*args, **kwargs)
-            except BaseException:
-                self._close(slot, RAISED)
+            except BaseException as error:
+                self._raised(slot, error)
                 raise
             if slot is None:
                 self._on = False
@@ -142,15 +155,20 @@ class Ledger:
         """Make the call itself, and note when it returned or that it raised."""
         try:
             result = inner(*args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             for slot in slots:
-                self._close(slot, RAISED)
+                self._raised(slot, error)
             raise
         for slot in slots:
             self._close(slot, CLOSED)
         if result is not None and slots:
             self._remember(result, slots)
         return result
+
+    def _raised(self, slot: Slot | None, error: BaseException) -> None:
+        """Note that a call raised. Where torch has refused its arguments, it took part in nothing,
+        and the next call stands in its place."""
+        self._close(slot, REFUSED if isinstance(error, TypeError | ValueError) else RAISED)
 
     def _close(self, slot: Slot | None, state: int) -> None:
         """Note that a call has come to its end."""
@@ -178,10 +196,11 @@ class Ledger:
                 ledger_file.LINE.pack_into(chunk, at + ledger_file.WAIT_LINE, frame.f_lineno)
                 ledger_file.NUMBER.pack_into(chunk, at + ledger_file.WAIT_FILE, file)
                 ledger_file.TIME.pack_into(chunk, at + ledger_file.WAITING, time.monotonic())
-            result = inner(work, *args, **kwargs)
-            for chunk, at in slots:
-                ledger_file.TIME.pack_into(chunk, at + ledger_file.DONE, time.monotonic())
-            return result
+            try:
+                return inner(work, *args, **kwargs)
+            finally:
+                for chunk, at in slots:
+                    ledger_file.TIME.pack_into(chunk, at + ledger_file.DONE, time.monotonic())
 
         self._dist.Work.wait = wait
 
@@ -218,7 +237,15 @@ class Ledger:
         self._on = slot is not None
         return () if slot is None else (slot,)
 
-    def _record(
+    def _record(self, *given: Any) -> tuple[bytes | None, itertools.count | None]:
+        """The record of a call that begins, without HEAD, and what counts calls like it. None for a
+        call that torch will refuse or that does nothing: this rank has no such process group."""
+        try:
+            return self._told(*given)
+        except Exception:  # noqa: BLE001  the reader's call must not fail because of the ledger
+            return None, None
+
+    def _told(
         self,
         operation: Operation,
         given: Mapping[str, Any],
@@ -226,8 +253,6 @@ class Ledger:
         frame: FrameType,
         flags: int = 0,
     ) -> tuple[bytes | None, itertools.count | None]:
-        """The record of a call that begins, without HEAD, and what counts calls like it. None for a
-        call that torch will refuse or that does nothing: this rank has no such process group."""
         group, ranks = self._group(given.get("group") or given.get("parent_pg"))
         if not group or operation.local(given):
             return None, None
@@ -250,6 +275,8 @@ class Ledger:
         if counter is None:
             counter = self._counts.setdefault((group, side), itertools.count())
         detail = self._file.name(facts.detail) if facts.detail else 0
+        if facts.detail and not detail:
+            flags |= UNKNOWN
         record = ledger_file.RECORD.pack(
             *(0.0, 0, 0, 0.0, 0.0, 0.0),
             *(facts.bytes, frame.f_lineno, 0, facts.peer, tag, group, file, 0, detail),
@@ -279,6 +306,10 @@ class Ledger:
         if name is None:
             return 0, ()
         found = self._groups.get(group)
+        if found is None and self._dist.get_rank() != self._rank:
+            self._on = False  # the script has numbered the ranks anew: nothing would fit
+            self._file.give_up()
+            return 0, ()
         if found is None:
             try:
                 ranks = tuple(self._dist.get_process_group_ranks(group))

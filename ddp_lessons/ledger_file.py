@@ -56,14 +56,16 @@ TIME, LINE, NUMBER, SIGNED = (struct.Struct(f"<{code}") for code in "dIHi")
 # Where in a record what is written later stands.
 RETURNED, WAITING, DONE, WAIT_LINE, PEER, WAIT_FILE, STATE = 16, 24, 32, 52, 56, 68, 77
 
-ASYNC, BATCHED, ANYBODY = 1, 2, 4  # flags; the last is a recv that names no peer
-EMPTY, OPEN, CLOSED, RAISED = range(4)  # states
+# Flags; ANYBODY is a recv that names no peer, UNKNOWN a call whose detail could not be kept.
+ASYNC, BATCHED, ANYBODY, UNKNOWN = 1, 2, 4, 8
+# States; REFUSED is a call that torch refused before it took part in anything.
+EMPTY, OPEN, CLOSED, RAISED, REFUSED = range(5)
 
 CHUNK = 1 << 16  # bytes that the file grows by: a multiple of every page size
 PER_CHUNK = CHUNK // SIZE
 KEEP = 128 * PER_CHUNK  # the first 65,536 calls are kept
 RING = 8 * PER_CHUNK  # and of those after them the last 4,096
-LOST = b"lost"  # in the file of names: the disk was full, calls are missing from here on
+LOST = b"lost"  # in the file of names: calls are missing from here on
 
 Slot = tuple[mmap.mmap, int]  # one record: the part of the file, and where in it
 
@@ -74,8 +76,18 @@ def unpack(record: bytes) -> tuple[Fields, tuple[int, ...]]:
     return Fields._make(found[:-6]), found[-6:]
 
 
+def seq(record: bytes) -> int:
+    return LINE.unpack_from(record, 8)[0]
+
+
 def index(record: bytes) -> int:
     return LINE.unpack_from(record, 12)[0]
+
+
+def steady(records: bytes) -> bool:
+    """Whether no call between these is missing."""
+    count = len(records) // SIZE
+    return seq(records[-SIZE:]) - seq(records[:SIZE]) == count - 1
 
 
 def constant(record: bytes) -> bytes:
@@ -96,6 +108,8 @@ def alike(sides: Sequence[bytes]) -> bool:
     if any(len(set(first[at::SIZE])) > 1 for at in (64, 65)):  # the group
         return False
     if any(any(first[at::SIZE]) for at in (70, 71)):  # the detail
+        return False
+    if any(REFUSED in side[STATE::SIZE] or not steady(side) for side in sides):
         return False
     compared = (*range(12, 16), *range(40, 48), *range(56, 66), *range(70, 77), *range(80, SIZE))
     return all(first[at::SIZE] == side[at::SIZE] for side in sides[1:] for at in compared)
@@ -157,7 +171,11 @@ class LedgerFile:
                 raise OSError(errno.ENOSPC, "the disk is full")
             self._chunks.append(mmap.mmap(self._fd, CHUNK, offset=start))
         except OSError:
-            with contextlib.suppress(OSError):
-                os.write(self._names_fd, LOST + b"\n")
+            self.give_up()
             return False
         return True
+
+    def give_up(self) -> None:
+        """Say that calls are missing from here on."""
+        with contextlib.suppress(OSError):
+            os.write(self._names_fd, LOST + b"\n")

@@ -116,7 +116,10 @@ class Operation:
         if self.objects:
             return (len(given[self.objects]),), size, detail
         if self.name == "new_group":
-            asked = list(given.get("ranks") or ranks)
+            asked = given.get("ranks")
+            if hasattr(asked, "__next__"):
+                raise TypeError("an iterator, which can be read once only, and that by torch")
+            asked = list(asked or ranks)
             return shape, size, repr(asked if given.get("sort_ranks") is False else sorted(asked))
         return shape, size, repr(_lists(given.get(self.text))) if self.text else detail
 

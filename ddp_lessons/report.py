@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ddp_lessons import agreement, hang, mismatch, stall
 from ddp_lessons.blame import end, first_failure, lost_peer, succeeded
-from ddp_lessons.endings import at, frames, sentence
+from ddp_lessons.endings import at, brief, frames, sentence
 from ddp_lessons.run import Rank, Run
 from ddp_lessons.stall import names
 
@@ -56,8 +56,9 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
 def afterwards(run: Run) -> list[str]:
     """How the ranks ended that failed after their calls did not fit together; echoes left out."""
     failed = [rank for rank in run if rank.exitcode is not None and not succeeded(rank)]
-    told = [sentence([rank], run, first=False) for rank in failed if not lost_peer(rank)]
-    return [f"  After that {one.rstrip('.')}." for one in told]
+    # Not in which words: torch works on with whatever bytes it has received.
+    told = [brief(rank) for rank in failed if not lost_peer(rank)]
+    return [f"  After that {one}." for one in told]
 
 
 def waiting_for(run: Run, gone: Sequence[Rank]) -> list[stall.Standing]:

@@ -108,12 +108,14 @@ class Call:
 @dataclass(frozen=True)
 class Meeting:
     """The calls that meet each other: at most one of each member, in rank order; `missing` are the
-    members that have not made theirs. `differs` is what does not agree, "" if all that came does.
+    members that have not made theirs. `differs` is what does not agree, "" if all that came does;
+    `made` is how many calls each of the missing has made in that group instead.
     """
 
     calls: tuple[Call, ...]
     missing: tuple[int, ...] = ()
     differs: str = ""
+    made: tuple[int, ...] = ()
 
     @property
     def last(self) -> float:

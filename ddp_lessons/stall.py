@@ -105,7 +105,7 @@ def inside_of(rank: Rank) -> Frame | None:
         if name == "_engine_run_backward" and not rank.forwards:
             continue  # a backward without DDP waits for nobody
         for frame in rank.stack:
-            if frame.function == name:
+            if frame.function == name and not frame.own:
                 return frame
     return None
 
@@ -151,23 +151,25 @@ def in_call(
 
 
 def told(call: Call) -> str:
-    """A call by its name and, for half of a pair, the other side."""
+    """A call by its name and, for half of a pair, the other side and the tag."""
+    tag = f" with tag {call.tag}" if call.tag else ""
     if "send" in call.op:
-        return f"{call.op} to rank {call.peer}"
+        return f"{call.op} to rank {call.peer}{tag}"
     if "recv" in call.op:
-        return f"{call.op} from " + ("any rank" if call.peer is None else f"rank {call.peer}")
+        who = "any rank" if call.peer is None else f"rank {call.peer}"
+        return f"{call.op} from {who}{tag}"
     return call.op
 
 
 def behind(meeting: Meeting) -> str:
     """What the missing ranks had made instead: "it had made 3 calls in the group, and this is the
-    4th"; "" if they had made none."""
-    made = meeting.calls[0].index
-    if not made:
+    4th"; "" if this is their first, or if they differ."""
+    if len(set(meeting.made)) != 1 or not meeting.calls[0].index:
         return ""
+    made, index = meeting.made[0], meeting.calls[0].index
     it = "it" if len(meeting.missing) == 1 else "they"
-    count = "1 call" if made == 1 else f"{made} calls"
-    return f"{it} had made {count} in the group, and this is the {ordinal(made + 1)}"
+    count = {0: "none", 1: "1 call"}.get(made, f"{made} calls")
+    return f"{it} had made {count} in the group, and this is the {ordinal(index + 1)}"
 
 
 def ordinal(number: int) -> str:
@@ -235,6 +237,11 @@ def cause(found: Sequence[Standing]) -> str:
         "`if rank == ...`, or in a loop that is longer on some ranks."
     )
     busy = [one.rank for one in late if one.kind == "at work"]
+    if len({(one.call.group, one.call.group_name) for one in waiting if one.call}) > 1 and not busy:
+        return (
+            "They wait in calls of different groups, each for the other. All ranks must make the "
+            "calls of several groups in the same order."
+        )
     if not busy:
         return words
     be = "was" if len(busy) == 1 else "were"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ddp_lessons import blame, bootstrap, calls, collect
+from ddp_lessons import agreement, blame, bootstrap, calls, collect
 from ddp_lessons.agreement import Book
 from ddp_lessons.engines import Workers
 
@@ -38,6 +38,8 @@ def watch(
         ended = workers.wait(min(seconds, LOOK))
         exitcodes.update(ended)
         allowed = [after_end(folder, rank, code, began) for rank, code in ended.items()]
+        if exitcodes and not ended:
+            allowed.append(after_leaving(folder, workers.running(), set(exitcodes)))
         allowed += [look() for look in looks]
         now = time.monotonic()
         deadline = min([deadline, *(now + more for more in allowed if more is not None)])
@@ -55,6 +57,23 @@ def after_end(folder: Path, rank: int, code: int | None, began: float) -> float 
     if failure and blame.is_echo(told, *failure["chain"]):
         return PATIENCE
     return min(max(time.monotonic() - began, GRACE[0]), GRACE[1])
+
+
+def after_leaving(folder: Path, running: set[int], gone: set[int]) -> float | None:
+    """How many seconds ranks get that wait in init_process_group for one that has ended without
+    joining: nobody can come in its place."""
+    attempt = collect.last_attempt(folder)
+    events = {
+        rank: collect.read_events(bootstrap.rank_folder(folder, attempt, rank))
+        for rank in running | gone
+    }
+    stayed_out = [rank for rank in gone if "joining" not in events[rank]]
+    joining = [events[rank].get("joining") for rank in running if "joined" not in events[rank]]
+    if not stayed_out or None in joining or not joining:
+        return None
+    possible = len(events) - len(stayed_out)
+    in_vain = all(one["size"] > possible and not one["elsewhere"] for one in joining)
+    return GRACE[1] if in_vain else None
 
 
 def disagreement(folder: Path, world_size: int) -> Look:
@@ -84,6 +103,10 @@ def disagreement(folder: Path, world_size: int) -> Look:
                 book.take(new)
                 tail.read(len(new))
         waited = False
+        if not book.disagreements():
+            return None
+        # A call that torch is about to refuse looks like one that waits: look at all of it again.
+        book = agreement.book(tail.whole() for tail in tails)
         return SETTLE if book.disagreements() else None
 
     return look

@@ -118,7 +118,7 @@ def test_stop_says_where_each_rank_stood(started, script, tmp_path):
     until(lambda: len(list(folder.iterdir())) == 2)
     # A barrier on rank 1 and a recv on rank 0 do not meet: each waits for a call of its own.
     said = "\n".join(press(started, cell)["traceback"])
-    assert "Stopped there:\n" in said
+    assert "Where the ranks stood:\nrank 0 waits in recv from rank 1, line 11.\n" in said
     assert "rank 1 waits in barrier, line 9." in said
 
 

@@ -42,14 +42,21 @@ class Ranks:
 
 
 class Rank:
-    def __init__(self, made: ledger.Ledger):
-        self._ledger = made
+    """`refuse.all_reduce(x)` makes a call that raises TypeError."""
+
+    def __init__(self, made: ledger.Ledger, refuses: bool = False):
+        self._ledger, self._refuses = made, refuses
+
+    @property
+    def refuse(self) -> Rank:
+        return Rank(self._ledger, refuses=True)
 
     def __getattr__(self, name: str) -> Callable:
         real = getattr(dist, name)
 
         @functools.wraps(real)
         def nothing(*args: object, **kwargs: object) -> None:
-            return None
+            if self._refuses:
+                raise TypeError
 
         return self._ledger.wrap(nothing, operations.OPERATIONS[name])

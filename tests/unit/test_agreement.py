@@ -386,3 +386,52 @@ def test_a_tensor_without_bytes_is_recorded_all_the_same(ranks):
         ranks[number].all_reduce(torch.sparse_coo_tensor([[0]], [1.0], (3,)))
     book = ranks.book()
     assert (book.disagreements(), book.unmet()) == ([], [])
+
+
+def test_a_call_that_torch_has_refused_takes_no_place(ranks):
+    with pytest.raises(TypeError):
+        ranks[0].refuse.all_reduce(X.long())
+    for number in (0, 1):
+        ranks[number].all_reduce(X)
+    book = ranks.book()
+    assert (book.disagreements(), book.unmet()) == ([], [])
+    assert [call.raised for call in ranks.calls(0)] == [True, False]
+
+
+def test_a_shape_that_differs_in_its_seventh_dimension_is_found(ranks):
+    ranks[0].all_reduce(ones(1, 1, 1, 1, 1, 1, 2))
+    ranks[1].all_reduce(ones(1, 1, 1, 1, 1, 1, 3))
+    assert differs(ranks.book()) == ["shape"]
+
+
+def test_ranks_that_an_iterator_gives_are_left_to_torch(ranks):
+    asked = iter([0, 1])
+    ranks[0].new_group(asked)
+    assert list(asked) == [0, 1]
+
+
+def test_a_tag_that_is_no_number_does_not_fail_here(ranks):
+    ranks[0].send(X, 1, tag="seven")
+    ranks[0].send(X, 1, tag=2**40)
+    assert len(ranks.calls(0)) == 0
+
+
+def test_each_missing_rank_is_told_with_its_own_count(tmp_path, monkeypatch):
+    three = Ranks(tmp_path, monkeypatch, members=(0, 1, 2))
+    for number, count in ((0, 3), (1, 1), (2, 0)):
+        for _ in range(count):
+            three[number].barrier()
+    last = three.book().unmet()[-1]
+    assert (last.missing, last.made) == ((1, 2), (1, 0))
+
+
+def test_a_stream_whose_records_were_written_over_accuses_nobody(ranks, monkeypatch):
+    monkeypatch.setattr(ledger_file, "KEEP", ledger_file.PER_CHUNK)
+    monkeypatch.setattr(ledger_file, "RING", ledger_file.PER_CHUNK)
+    alone = ("7", (0,))
+    for index in range(4 * ledger_file.PER_CHUNK):
+        ranks[0].all_reduce(X, group=alone)
+        if index == ledger_file.PER_CHUNK + 5:
+            ranks[0].all_reduce(X)
+    ranks[1].all_reduce(X)
+    assert ranks.book().unmet() == []

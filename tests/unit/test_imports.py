@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "causes": set(),
     "blame": {"run"},
     "endings": {"causes", "run", "stall"},
-    "hang": {"endings", "run", "stall"},
+    "hang": {"agreement", "endings", "run", "stall"},
     "report": {"agreement", "blame", "endings", "hang", "mismatch", "run", "stall"},
     "mismatch": {"operations", "run", "stall"},
     "stall": {"agreement", "blame", "run"},

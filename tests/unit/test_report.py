@@ -28,7 +28,7 @@ def raised(message: str, line: int = 7, kind: str = "ValueError", chain=()) -> F
 
 def blamed(*ranks: Rank, stopped=(), timeout=60) -> tuple[int | None, list[str]]:
     placed = place(len(ranks), gpus=0, nccl=False)
-    run = Run("some.py", len(ranks), placed, 0.5, ranks, Path("log"))
+    run = Run("some.py", len(ranks), placed, timeout + 0.5, ranks, Path("log"))
     rank, text = explain(run, set(stopped), timeout)
     return rank, text.splitlines()
 
