@@ -144,7 +144,7 @@ views.moments(run, "ready")
 # %% [markdown]
 # ## Break it
 #
-# Each rank reads its own file, but the list has one file too few. Run the cell. From the report, name the rank, the line and the cause. Then unfold.
+# Each rank reads a file of its own. Run the cell. From the report, name the rank, the line and the cause. Then unfold.
 
 # %% tags=["raises-exception"]
 launch("00_start_here/crash.py", world_size=2)
@@ -155,6 +155,8 @@ launch("00_start_here/crash.py", world_size=2)
 # Rank 1, line 10: `files[1]` asks for a second file, and the list has one. Rank 0 was not at fault. `launch()` names the guilty rank first, because a rank that fails often pulls others down with it.
 #
 # </details>
+#
+# If a cell takes too long, press Stop (■): all ranks end, and the message says where each one stood. After 60 seconds a run ends by itself; `timeout=` changes that.
 
 # %% [markdown]
 # ## Complete it

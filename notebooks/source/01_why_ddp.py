@@ -145,7 +145,7 @@ two
 # %% [markdown]
 # ## Break it
 #
-# The second half of the data has a column too many. Run the cell. Name the rank, the line and the cause, then unfold.
+# Each rank reads one half of a new data set. Run the cell. Name the rank, the line and the cause, then unfold.
 
 # %% tags=["raises-exception"]
 launch("01_why_ddp/bad_column.py", world_size=2)
@@ -153,7 +153,7 @@ launch("01_why_ddp/bad_column.py", world_size=2)
 # %% [markdown]
 # <details><summary>Rank, line and cause</summary>
 #
-# Rank 1, line 19: its inputs have 9 columns, the model takes 8. Rank 0 had good data. It was waiting for rank 1's gradients when rank 1 ended.
+# Rank 1, line 19: its inputs have 9 columns, the model takes 8. Somebody gave the second half a column too many. Rank 0 had good data.
 #
 # </details>
 

@@ -119,7 +119,7 @@ except dist.DistStoreError as error:
 # %% [markdown]
 # ## Break it
 #
-# A third rank is promised and never started: the script tells each of two ranks that the world size is 3.
+# Two ranks start this script.
 
 # %%
 show("02_process_groups/one_short.py")

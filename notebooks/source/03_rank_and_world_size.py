@@ -141,7 +141,7 @@ places.values("RANK").count(0), places.values("LOCAL_RANK").count(0)
 # %% [markdown]
 # ## Break it
 #
-# Here the barrier stands inside the `if`.
+# One line of the last script has moved.
 
 # %%
 show("03_rank_and_world_size/stuck.py")
@@ -150,7 +150,7 @@ show("03_rank_and_world_size/stuck.py")
 launch("03_rank_and_world_size/stuck.py", world_size=2, device="cpu")
 
 # %% [markdown]
-# The report names two calls that met. Under bare `torchrun` there would be none: both ranks would wait. Find the two lines in the script, and say what is wrong with it. Then unfold.
+# The report names two calls that do not fit. Bare `torchrun` prints no such report: both ranks wait, for up to 30 minutes. Find the two lines in the script, and say what is wrong with it. Then unfold.
 #
 # <details><summary>Ranks, lines and cause</summary>
 #
@@ -161,7 +161,7 @@ launch("03_rank_and_world_size/stuck.py", world_size=2, device="cpu")
 # %%
 import sys
 
-views.waits(sys.last_value.run)  # the error that you just saw carries its Run
+views.waits(sys.last_value.run)  # Python keeps the last error here, and the error keeps its Run
 
 # %% [markdown]
 # ## Complete it

@@ -1,4 +1,4 @@
-"""Each rank reads its own file. There is one file too few."""
+"""Each rank reads a file of its own."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A barrier in the wrong place: only rank 0 calls it."""
+"""Rank 0 prepares something, then all ranks add up."""
 
 import torch
 import torch.distributed as dist
