@@ -13,7 +13,14 @@ KNOWN = [
     (
         r"Caught (\w+) in DataLoader worker process (\d+)\.[\s\S]*"
         r'File "[^"]*?([^"/\\]+)", line (\d+), in (\w+)\n[\s\S]*\n\1: ([^\n]*)',
-        "{6} (in worker process {2} of a DataLoader: {3}, line {4}, in {5})",
+        "{6} (in worker process {2} of a DataLoader: {3}, line {4}, in {5}).",
+    ),
+    (
+        r"Expected to have finished reduction in the prior iteration[\s\S]*"
+        r"Parameters which did not receive grad for rank \d+: ([^\n]+)",
+        "in the step before this one, {1} took no part in the loss, so DDP still waits for a "
+        "gradient. Use all parameters in every step, or wrap with DDP(model, "
+        "find_unused_parameters=True).",
     ),
     (
         r"Expected to have finished reduction in the prior iteration[\s\S]*"

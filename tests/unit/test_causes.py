@@ -6,7 +6,23 @@ import pytest
 
 from ddp_lessons.causes import PATTERNS, translate
 
+UNUSED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. This "
+    "error indicates that ... {}Parameter indices which did not receive grad for rank 0: 2 3\n In"
+)
 SAID = [
+    (
+        "Caught ValueError in DataLoader worker process 0.\nOriginal Traceback (most recent call "
+        'last):\n  File "/lib/fetch.py", line 52, in <listcomp>\n    ...\n'
+        '  File "/home/data.py", line 9, in __getitem__\n    raise ValueError("bad sample 9")\n'
+        "ValueError: bad sample 9\n",
+        "bad sample 9 (in worker process 0 of a DataLoader: data.py, line 9, in __getitem__)",
+    ),
+    (UNUSED.format(""), "the parameters with the numbers 2 3 took no part in the loss"),
+    (
+        UNUSED.format("Parameters which did not receive grad for rank 0: b.bias, b.weight\n"),
+        "b.bias, b.weight took no part in the loss",
+    ),
     (
         "[enforce fail at /src/gloo/transport/tcp/device.cc:84] ifa != nullptr. "
         "Unable to find address for: utun99",
