@@ -381,6 +381,7 @@ def test_groups_are_made_in_an_order_of_their_own(ranks):
     assert (book.disagreements(), book.unmet()) == ([], [])
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 def test_a_tensor_without_bytes_is_recorded_all_the_same(ranks):
     for number in (0, 1):
         ranks[number].all_reduce(torch.sparse_coo_tensor([[0]], [1.0], (3,)))
