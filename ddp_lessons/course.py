@@ -29,6 +29,7 @@ LESSONS = (
     Lesson("01_why_ddp", "Train one model on two ranks", 25),
     Lesson("02_process_groups", "Form a process group", 30),
     Lesson("03_rank_and_world_size", "Place ranks on machines and devices", 30),
+    Lesson("04_collectives", "Move tensors between ranks", 40),
 )
 
 
@@ -64,6 +65,11 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "03_rank_and_world_size/who.py": Demo(world_size=4, nnodes=2, engine="torchrun"),
         "03_rank_and_world_size/stuck.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
         "03_rank_and_world_size/visible.py": Demo(env={"CUDA_VISIBLE_DEVICES": "2,3"}, exact=True),
+        "04_collectives/gallery.py": Demo(exact=True),
+        # What reduce leaves on the other ranks is each backend's own affair.
+        "04_collectives/reduce.py": Demo(world_size=3, device="cpu", exact=True),
+        "04_collectives/sub_groups.py": Demo(world_size=4, exact=True),
+        "04_collectives/extra_call.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
     }
 )
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # The public views and the modules that hold them; no module bears its view's name.
 _HOMES = {
+    "before_after": "number_grid",
     "bytes_per_device": "device_bytes",
     "calls": "call_lanes",
     "machines": "rank_grid",
@@ -22,7 +23,16 @@ _HOMES = {
     "moments": "lanes",
     "waits": "waiting",
 }
-__all__ = ["bytes_per_device", "calls", "machines", "meeting", "memories", "moments", "waits"]
+__all__ = [
+    "before_after",
+    "bytes_per_device",
+    "calls",
+    "machines",
+    "meeting",
+    "memories",
+    "moments",
+    "waits",
+]
 
 # The classes that notebooks show as HTML, and the functions in html.py that write it.
 _REPRS = {

@@ -52,7 +52,12 @@ MEMORY = a_run(
     a_rank(1, Record(1, "a", 1.0, 2, {"x": [1]})),
     source='x = [1]\nrecord("a", x=x)\nif rank == 0:\n    x = [2]\n    record("b", x=x)\n',
 )
+SUM = a_run(
+    a_rank(0, Record(0, "before sum", 1.0, 2, {"x": 1}), Record(0, "after sum", 2.0, 4, {"x": 11})),
+    a_rank(1, Record(1, "before sum", 1.0, 2, {"x": 10})),
+)
 PICTURES = {
+    "before and after": lambda: views.before_after(SUM),
     "meeting": lambda: views.meeting(MEETING),
     "moments": lambda: views.moments(MEMORY, "a"),
     "memories": lambda: views.memories(MEMORY, "x"),
