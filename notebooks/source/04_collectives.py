@@ -158,7 +158,7 @@ views.before_after(shifted)
 #
 # <details><summary>Who noticed?</summary>
 #
-# Not PyTorch: two all-reduces of one number fit together, so each of these sums came without an error. Only rank 1's last call found no partner. In a training, that is the end of the last epoch. `launch()` keeps a list of every rank's calls and compares them, so it raises; the values that came back are in `error.run`.
+# Nobody, while it went on. Two all-reduces of one number fit together, so each of these sums came without an error. Only rank 1's fourth call finds no partner, because rank 0 has left. In a training, that is after the last epoch. Then `launch()` raises, and what the ranks recorded until then is in `error.run`.
 #
 # </details>
 
@@ -184,14 +184,16 @@ with process_group():
 # %% [markdown]
 # <details><summary>Ranks, lines and cause</summary>
 #
-# TODO
+# Rank 0, line 9: `all_reduce`. Rank 1, line 11: `broadcast`. Both are this rank's first call, so they meet, and they do not fit.
+#
+# PyTorch alone shows nothing: both ranks wait, up to the timeout of lesson 02.
 #
 # </details>
 
 # %% [markdown]
 # ## Break it: two shapes
 #
-# Rank 0 brings two ones, rank 1 brings three.
+# Rank 0 brings two ones, rank 1 brings three. Name the line, the cause, and what rank 0 printed.
 
 # %% tags=["raises-exception"]
 # %%ranks -n 2 --device cpu --timeout 5
@@ -203,11 +205,14 @@ with process_group():
     x = torch.ones(2 + dist.get_rank())
     dist.all_reduce(x)
     print(x.tolist())
+    dist.barrier()
 
 # %% [markdown]
 # <details><summary>Ranks, lines and cause</summary>
 #
-# TODO
+# Rank 0, line 8, brings two numbers. Rank 1, in the same line, brings three.
+#
+# The last line of the report is what PyTorch alone lets you see: rank 0 printed a plausible sum of two numbers, without an error. Rank 1 waits for the third.
 #
 # </details>
 
@@ -293,5 +298,6 @@ launch("04_collectives/objects.py", world_size=2)
 # ## In practice
 #
 # - **On NCCL.** A collective returns when the GPU has it in its queue, not when it is done ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So the time of a call says little there, and nothing that gloo needs says how long NCCL will need. The cells with faults ask for the CPU: on GPUs, ranks whose calls do not match may wait or go on with wrong numbers.
+# - **Without launch().** With `TORCH_DISTRIBUTED_DEBUG=DETAIL` in the environment, PyTorch compares operations and shapes itself ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications)). It finds both faults under *Break it*, and not the extra call.
 # - **Mean.** Add up, then divide by the world size. `op=` chooses another operation, such as `dist.ReduceOp.MAX`.
 # - **Fine print.** In a sub-group, `src=` and `dst=` are still ranks in the whole group; `group_src=` and `group_dst=` count within it ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcast)).
