@@ -36,7 +36,7 @@ show("01_why_ddp/ddp.py", light="lesson 04")
 # On this page rank 0 starts with ones and rank 1 with tens. So the digits of a sum say who gave what.
 
 # %%
-show("04_collectives/overwrite.py", light=["broadcast(", "all_reduce("])
+show("04_collectives/overwrite.py", light=["mine =", "broadcast(", "all_reduce("])
 
 # %% [markdown]
 # > **Guess.** After `y = dist.all_reduce(x)`, which variable holds the sum?
@@ -53,7 +53,7 @@ views.before_after(moved)
 # Both calls write into the tensor that they are given, so what it held before is gone. Write `dist.all_reduce(x)`, and clone `x` first if you still need it.
 
 # %% [markdown]
-# ## Side by side: all-gather
+# ## Contrast: n tensors, and one tensor n times
 #
 # **All-gather** gives every rank the tensors of all ranks, in rank order. You hand it a list with one tensor of the right size for each rank. The script does this twice. Its second list looks shorter to write.
 
@@ -158,7 +158,7 @@ views.before_after(shifted)
 #
 # <details><summary>Who noticed?</summary>
 #
-# Nobody, while it went on. Two all-reduces of one number fit together, so each of these sums came without an error. Only rank 1's fourth call finds no partner, because rank 0 has left. In a training, that is after the last epoch. Then `launch()` raises, and what the ranks recorded until then is in `error.run`.
+# Nobody, while it went on. Two all-reduces of one number fit together, so each of these sums came without an error. Only rank 1's fourth call finds no partner, because rank 0 has left. In a training, that is after the last epoch. Then `launch()` raises. Its report names the first calls that met from different lines, 15 and 22. What the ranks recorded until then is in `error.run`.
 #
 # </details>
 
@@ -266,7 +266,7 @@ reduced = launch("04_collectives/reduce.py", world_size=3, device="cpu")
 views.before_after(gallery, reduced)
 
 # %% [markdown]
-# `reduce` on three ranks left half-made sums on ranks 1 and 2. Objects cost more than tensors, here in bytes:
+# gloo's `reduce` left half-made sums on ranks 1 and 2. Objects cost more than tensors, here in bytes:
 
 # %%
 launch("04_collectives/objects.py", world_size=2)
@@ -297,7 +297,7 @@ launch("04_collectives/objects.py", world_size=2)
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** A collective returns when the GPU has it in its queue, not when it is done ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So the time of a call says little there, and nothing that gloo needs says how long NCCL will need. The cells with faults ask for the CPU: on GPUs, ranks whose calls do not match may wait or go on with wrong numbers.
-# - **Without launch().** With `TORCH_DISTRIBUTED_DEBUG=DETAIL` in the environment, PyTorch compares operations and shapes itself ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications)). It finds both faults under *Break it*, and not the extra call.
+# - **On NCCL.** A collective returns when the GPU has it in its queue, not when it is done ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So there the time of a call says little, and the time that gloo needs says nothing about NCCL. The cells with faults ask for the CPU: NCCL warns of hangs, crashes and corrupt data where calls do not match ([NCCL's guide](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html)).
+# - **Without launch().** With `TORCH_DISTRIBUTED_DEBUG=DETAIL` in the environment, PyTorch compares operations and shapes itself ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications)). It finds both faults under *Break it*, and not the extra call. Leave it off for DDP on gloo: there torch 2.13 crashes.
 # - **Mean.** Add up, then divide by the world size. `op=` chooses another operation, such as `dist.ReduceOp.MAX`.
 # - **Fine print.** In a sub-group, `src=` and `dst=` are still ranks in the whole group; `group_src=` and `group_dst=` count within it ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcast)).
