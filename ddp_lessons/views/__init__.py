@@ -17,20 +17,24 @@ _HOMES = {
     "before_after": "number_grid",
     "bytes_per_device": "device_bytes",
     "calls": "call_lanes",
+    "gradient_arrows": "arrows",
     "machines": "rank_grid",
     "meeting": "lanes",
     "memories": "variables",
     "moments": "lanes",
+    "parameter_gap": "gap",
     "waits": "waiting",
 }
 __all__ = [
     "before_after",
     "bytes_per_device",
     "calls",
+    "gradient_arrows",
     "machines",
     "meeting",
     "memories",
     "moments",
+    "parameter_gap",
     "waits",
 ]
 

@@ -16,6 +16,7 @@ from ddp_lessons.placement import place
 from ddp_lessons.run import Rank, Record, Run
 from ddp_lessons.source import show
 from ddp_lessons.views import html, theme
+from ddp_lessons.views.gap import gaps
 
 PAPERS = (theme.PAPER, theme.DARK[theme.PAPER])
 
@@ -56,12 +57,37 @@ SUM = a_run(
     a_rank(0, Record(0, "before sum", 1.0, 2, {"x": 1}), Record(0, "after sum", 2.0, 4, {"x": 11})),
     a_rank(1, Record(1, "before sum", 1.0, 2, {"x": 10})),
 )
+ARROWS = a_run(
+    a_rank(0, Record(0, "r", 1.0, 1, {"local": [1.0, 2.0], "sum": [3.0, 3.0], "mean": [1.5, 1.5]})),
+    a_rank(1, Record(1, "r", 1.0, 1, {"local": [2.0, 1.0], "sum": [3.0, 3.0], "mean": [1.5, 1.5]})),
+)
+
+
+def whole(*mean: float) -> Run:
+    """What one process records about the global batch."""
+    return a_run(a_rank(0, Record(0, "r", 1.0, 1, {"mean": list(mean)})))
+
+
+def trained(*ranks: list[list[float]]) -> Run:
+    """A run whose ranks recorded these parameters, a list for each step."""
+    return a_run(
+        *(
+            a_rank(n, *(Record(n, "step", 1.0, 1, {"parameters": p}) for p in steps))
+            for n, steps in enumerate(ranks)
+        )
+    )
+
+
+APART = trained([[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [1.25, 1.5]])
+TOGETHER = trained([[1.0, 2.0], [1.0, 2.25]], [[1.0, 2.0], [1.0, 2.25 + 1e-8]])
 PICTURES = {
     "before and after": lambda: views.before_after(SUM),
     "meeting": lambda: views.meeting(MEETING),
     "moments": lambda: views.moments(MEMORY, "a"),
     "memories": lambda: views.memories(MEMORY, "x"),
     "machines": lambda: views.machines(MEETING),
+    "arrows": lambda: views.gradient_arrows(ARROWS, whole(1.5, 1.5)),
+    "gap": lambda: views.parameter_gap({"apart": APART, "together": TOGETHER}),
     "bytes": lambda: views.bytes_per_device({"A": a_run(a_rank(0, held(0, "inputs", 10**6)))}),
 }
 
@@ -138,6 +164,72 @@ def test_a_variable_that_nobody_recorded_cannot_be_drawn() -> None:
 def test_bytes_are_summed_by_device() -> None:
     run = a_run(a_rank(0, held(0, "inputs", 10**6), held(0, "inputs", 10**6), held(1, "inputs", 5)))
     assert "A: 2 and 0 MB" in repr(views.bytes_per_device({"A": run}))
+
+
+def test_arrows_say_whether_the_mean_is_the_global_batchs_gradient() -> None:
+    good, bad = (repr(views.gradient_arrows(ARROWS, whole(1.5, y))) for y in (1.5, 1.6))
+    assert "(1.5, 1.5), is the gradient of the global batch, (1.5, 1.5)" in good
+    assert "(1.5, 1.5), is not the gradient of the global batch, (1.5, 1.6)" in bad
+    assert good.endswith("Their sum is 2 times as long.")
+
+
+def test_a_gradient_of_three_numbers_is_no_arrow() -> None:
+    with pytest.raises(ValueError, match="two numbers"):
+        views.gradient_arrows(ARROWS, whole(1.0, 2.0, 3.0))
+
+
+def test_a_gap_is_the_largest_difference_between_ranks_at_each_step() -> None:
+    assert gaps(APART) == [0.0, 0.5]
+    assert repr(views.parameter_gap({"apart": APART, "together": TOGETHER})) == (
+        "Parameter gap between ranks after step 2: apart 0.5; together under 1e-6."
+    )
+
+
+def test_a_gap_to_another_run_counts_every_rank_of_the_one() -> None:
+    single = trained([[1.0, 2.0], [1.0, 2.0]])
+    assert gaps((APART, single)) == [0.0, 0.5]
+    # The ranks agree with one another, and not with the single process.
+    assert gaps((TOGETHER, single)) == pytest.approx([0.0, 0.25])
+    said = repr(views.parameter_gap({"x": (TOGETHER, single)}))
+    assert said == "Parameter gap to some.py after step 2: x 0.25."
+
+
+def test_a_small_gap_is_told_by_a_bound_since_rounding_differs() -> None:
+    told = repr(views.parameter_gap({"x": trained([[0.0]], [[0.0004]])}))
+    assert told == "Parameter gap between ranks after step 1: x under 0.001."
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (a_run(a_rank(0)), "recorded `parameters`"),
+        (trained([[1.0]], [[1.0], [2.0]]), "as often"),
+        (trained([[1.0]], [[float("nan")]]), "not a number"),
+        (trained([[1.0], [1.0]], [[float("inf")], [1.0]]), "infinite"),
+    ],
+)
+def test_a_gap_that_cannot_be_measured_is_not_drawn(run: Run, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        views.parameter_gap({"x": run})
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(text: str) -> Tags:
+    tags = Tags()
+    tags.feed(text)
+    return tags
 
 
 WILD = "<script>alert('&')</script>"

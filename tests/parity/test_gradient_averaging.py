@@ -1,0 +1,228 @@
+"""The averagers of lesson 06 on real ranks, held against one model on the global batch."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+import torch
+
+from ddp_lessons import launch, scripts
+from ddp_lessons.run import Run
+
+LESSON = "06_gradient_averaging"
+STEPS = 20
+SAME = 1e-6
+
+# What each rank runs: a model of its own seed, wrapped or averaged, beside a full-batch model.
+HARNESS = '''
+import copy
+import gc
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import mse_loss
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from ddp_lessons.worker import process_group, record
+
+{functions}
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.second(self.first(x).tanh())
+
+
+def make(kind, seed):
+    torch.manual_seed(seed)
+    if kind == "tied":
+        return Tied()
+    model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6))
+    if kind == "frozen":
+        model[0].weight.requires_grad_(False)
+        model[2].bias.requires_grad_(False)
+    return model
+
+
+def gap(ones, others):
+    """The largest difference; what is None on one side must be None on the other."""
+    assert [one is None for one in ones] == [other is None for other in others]
+    return max((a - b).abs().max().item() for a, b in zip(ones, others) if a is not None)
+
+
+kind = sys.argv[1]
+with process_group() as device:
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    mine, full = make(kind, 100 + rank).to(device), make(kind, 100).to(device)
+    data = torch.Generator().manual_seed(7)  # the same on every rank
+    x, y = torch.randn(120, 6, generator=data), torch.randn(120, 6, generator=data)
+    {start}
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.3) for m in (mine, full)]
+    for step in range({steps}):
+        batch = torch.randperm(120, generator=data)[:12].tolist()  # reshuffled at every step
+        part = batch[rank::world_size]
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        mse_loss(full(x[batch].to(device)), y[batch].to(device)).backward()
+        mse_loss(model(x[part].to(device)), y[part].to(device)).backward()
+        {average}
+        grads = [[p.grad for p in m.parameters()] for m in (mine, full)]
+        gradient_gap = gap(*grads)
+        for optimizer in optimizers:
+            optimizer.step()
+        parameter_gap = gap(list(mine.parameters()), list(full.parameters()))
+        record("step", gradient_gap=gradient_gap, parameter_gap=parameter_gap)
+    del model
+    gc.collect()
+    dist.barrier()
+'''
+
+HAND = "send_weights(mine); model = mine", "average_gradients(mine)"
+AVERAGERS = {"by_hand.py": HAND, "DDP": ("model = DDP(mine)", "")}
+BROKEN = {
+    "no broadcast": ("model = mine", "average_gradients(mine)"),
+    "nobody averages": ("send_weights(mine); model = mine", ""),
+    "the sum": ("send_weights(mine); model = mine", "add_up_gradients(mine)"),
+    "divided again on top of DDP": (
+        "model = DDP(mine)",
+        "[p.grad.div_(world_size) for p in mine.parameters()]",
+    ),  # noqa: E501
+    "parameters in place of gradients": (
+        "send_weights(mine); model = mine",
+        "[dist.all_reduce(p.data, op=dist.ReduceOp.AVG) for p in mine.parameters()]",
+    ),
+}
+
+
+def functions() -> str:
+    """The functions of the lesson's scripts, as they stand there."""
+    found = {}
+    for name in ("sum.py", "by_hand.py"):
+        text = (scripts.HERE / LESSON / name).read_text(encoding="utf-8")
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef):
+                found[node.name] = ast.get_source_segment(text, node)
+    assert set(found) == {"send_weights", "average_gradients", "add_up_gradients"}
+    return "\n\n".join(found.values())
+
+
+def compared(folder: Path, parts: tuple[str, str], kind: str, world_size: int) -> Run:
+    script = folder / "harness.py"
+    start, average = parts
+    text = HARNESS.format(
+        functions=functions(), start=start, average=average or "pass", steps=STEPS
+    )
+    script.write_text(text, encoding="utf-8")
+    return launch(script, world_size, args=[kind])
+
+
+def every(run: Run, name: str) -> list[list[float]]:
+    """By rank, what was recorded at each step."""
+    return [[r.values[name] for r in rank.records if name in r.values] for rank in run]
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["plain", "frozen", "tied"])
+@pytest.mark.parametrize("averager", AVERAGERS)
+def test_an_averager_keeps_every_rank_at_every_step_on_the_full_batch_model(
+    averager, kind, world_size, tmp_path
+):
+    run = compared(tmp_path, AVERAGERS[averager], kind, world_size)
+    for name in ("gradient_gap", "parameter_gap"):
+        found = every(run, name)
+        assert [len(rank) for rank in found] == [STEPS] * world_size
+        assert max(map(max, found)) < SAME, name
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_the_comparison_sees_a_broken_averager(broken, tmp_path):
+    run = compared(tmp_path, BROKEN[broken], "plain", 2)
+    assert max(map(max, every(run, "parameter_gap"))) > 1e-3
+
+
+def steps(name: str, what: str, world_size: int = 2, *args: str) -> torch.Tensor:
+    """Ranks x steps x numbers, from one of the lesson's scripts."""
+    return torch.tensor(every(launch(f"{LESSON}/{name}", world_size, args=args), what))
+
+
+@pytest.mark.parametrize("world_size", [2, 4])
+@pytest.mark.parametrize("name", ["by_hand.py", "ddp.py"])
+def test_the_digits_train_on_every_rank_as_in_one_process(name, world_size):
+    for what in ("gradient", "parameters"):
+        one, all_ranks = steps("one_process.py", what, 1), steps(name, what, world_size)
+        assert all_ranks.shape == (world_size, 20, one.shape[2])
+        assert (all_ranks - one).abs().max() < SAME
+
+
+def test_two_ranks_have_the_gradients_1_and_2_the_sum_3_and_the_mean_of_the_global_batch():
+    two, one = launch(f"{LESSON}/arrows.py", 2), launch(f"{LESSON}/arrows.py", 1)
+    assert two.values("local") == [[1.0, 2.0], [2.0, 1.0]]
+    assert two.values("sum") == [[3.0, 3.0]] * 2
+    assert two.values("mean") == one.values("mean") * 2 == [[1.5, 1.5]] * 2
+
+
+def test_a_loss_that_is_averaged_first_leaves_each_rank_its_own_gradient_halved():
+    run = launch(f"{LESSON}/loss_first.py", 2)
+    assert run.values("loss") == [1.5, 1.5]
+    assert run.values("gradient") == [0.5, 1.0]
+
+
+def test_torch_warns_of_a_loss_that_is_averaged_first():
+    run = launch(f"{LESSON}/loss_first.py", 2)
+    assert all("silently incorrect behavior" in rank.stderr for rank in run)
+
+
+def test_the_sum_shows_under_sgd_and_hides_under_adam():
+    gaps = {
+        name: (steps("sum.py", "parameters", 2, name) - one).abs().max().item()
+        for name in ("SGD", "Adam")
+        for one in [steps("one_process.py", "parameters", 1, name)]
+    }
+    assert gaps["SGD"] > 0.1
+    assert gaps["Adam"] < 0.001
+
+
+def test_unequal_parts_and_sum_losses_miss_the_global_batchs_gradient():
+    run = launch(f"{LESSON}/splits.py", 2)
+    assert run.values("equal_parts") == [0.0, 0.0]
+    assert run.values("unequal_parts") == pytest.approx([0.092, 0.092], abs=5e-4)
+    assert run.values("sum_loss") == [0.5, 0.5]
+
+
+def test_ddp_sends_weights_and_buffers_and_gathers_no_loss():
+    run = launch(f"{LESSON}/claims.py", 2)
+    assert run.values("weight_before") == [1.0, 11.0]
+    assert run.values("weight") == [1.0, 1.0]
+    assert run.values("buffer") == [5.0, 5.0]
+    assert run.values("loss") == [1.0, 3.0]
+    assert run.values("gradient") == [1.5, 1.5]
+    assert run.values("weight_after") == [0.9, 0.8]
+
+
+def test_an_average_of_integers_raises_on_gloo(tmp_path):
+    script = tmp_path / "integers.py"
+    script.write_text(
+        "import torch, torch.distributed as dist\n"
+        "from ddp_lessons.worker import process_group, record\n"
+        "with process_group():\n"
+        "    for dtype in (torch.float32, torch.int64):\n"
+        "        x = torch.tensor([dist.get_rank() + 1], dtype=dtype)\n"
+        "        try:\n"
+        "            dist.all_reduce(x, op=dist.ReduceOp.AVG)\n"
+        "            record('averaged', dtype=str(dtype), x=x)\n"
+        "        except RuntimeError:\n"
+        "            record('raised', refused=str(dtype))\n",
+        encoding="utf-8",
+    )
+    run = launch(script, 2, device="cpu")
+    assert run.values("x") == [[1.5], [1.5]]
+    assert run.values("refused") == ["torch.int64"] * 2
