@@ -41,15 +41,15 @@ def gradient_arrows(parts: Run, whole: Run) -> Picture:
         _arrow(axes, tip, rank_colour(who[0]))
         above = tip[1] > tip[0]
         ranks = f"rank{'s' if who[1:] else ''} {' and '.join(map(str, who))} alone"
-        away, side = ((-12, 8), "right") if above else ((10, -10), "left")
-        _label(axes, tip, ranks, rank_colour(who[0]), away, side)
+        away, side = ((-8, 20), "center") if above else ((10, -10), "left")
+        _label(axes, tip, ranks, away, side)
     _arrow(axes, mean, INK)
     same = dist(mean, big) < SAME
     text = "mean = global batch's gradient" if same else "mean"
-    _label(axes, mean, text, INK, (14, 0), "left", bold=True)
+    _label(axes, mean, text, (14, 0), "left", bold=True)
     if not same:
-        _label(axes, big, "global batch's gradient", SOFT, (14, 14), "left")
-    _label(axes, total, f"sum: {_ratio(total, mean)} times as long", INK, (10, -4), "left")
+        _label(axes, big, "global batch's gradient", (14, 34), "left")
+    _label(axes, total, f"sum: {_ratio(total, mean)} times as long", (10, -4), "left")
     _limits(axes, [*own, total, mean, big, [0, 0]])
     return picture(figure, _sentence(own, total, mean, big))
 
@@ -104,7 +104,6 @@ def _label(
     axes: Any,
     tip: Sequence[float],
     text: str,
-    colour: str,
     away: tuple[float, float],
     side: str,
     bold: bool = False,
@@ -116,7 +115,7 @@ def _label(
         textcoords="offset points",
         ha=side,
         va="center",
-        color=colour,
+        color=INK,
         fontsize=11,
         fontweight="bold" if bold else "normal",
     )

@@ -92,7 +92,7 @@ def _colour(index: int, line: list[float]) -> str:
 def _label(axes: Any, found: Mapping[str, list[float]], highest: float) -> None:
     """Name each line at its end; names that would overlap are pushed apart."""
     lowest = -1.0
-    for index, (title, line) in sorted(enumerate(found.items()), key=lambda item: item[1][1][-1]):
+    for title, line in sorted(found.items(), key=lambda item: item[1][-1]):
         level = max(line[-1] / highest, lowest)
         lowest = level + 0.1
         axes.annotate(
@@ -101,7 +101,7 @@ def _label(axes: Any, found: Mapping[str, list[float]], highest: float) -> None:
             (1.02, (level + 0.03) / 1.11),
             textcoords="axes fraction",
             va="center",
-            color=_colour(index, line),
+            color=INK,
             fontsize=11,
             fontweight="bold",
             annotation_clip=False,
