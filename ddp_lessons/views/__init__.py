@@ -15,26 +15,32 @@ if TYPE_CHECKING:
 # The public views and the modules that hold them; no module bears its view's name.
 _HOMES = {
     "before_after": "number_grid",
+    "busiest": "send_counts",
     "bytes_per_device": "device_bytes",
     "calls": "call_lanes",
     "gradient_arrows": "arrows",
+    "links": "link_grid",
     "machines": "rank_grid",
     "meeting": "lanes",
     "memories": "variables",
     "moments": "lanes",
     "parameter_gap": "gap",
+    "ring": "ring_steps",
     "waits": "waiting",
 }
 __all__ = [
     "before_after",
+    "busiest",
     "bytes_per_device",
     "calls",
     "gradient_arrows",
+    "links",
     "machines",
     "meeting",
     "memories",
     "moments",
     "parameter_gap",
+    "ring",
     "waits",
 ]
 
