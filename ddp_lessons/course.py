@@ -31,6 +31,7 @@ LESSONS = (
     Lesson("03_rank_and_world_size", "Place ranks on machines and devices", 30),
     Lesson("04_collectives", "Move tensors between ranks", 40),
     Lesson("06_gradient_averaging", "Average gradients across ranks", 40),
+    Lesson("05_ring_all_reduce", "Build an all-reduce from sends", 40, ranks=4),
 )
 
 
@@ -75,6 +76,10 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "06_gradient_averaging/arrows.py": Demo(exact=True),
         "06_gradient_averaging/splits.py": Demo(exact=True),
         "06_gradient_averaging/one_process.py": Demo(world_size=1, exact=True),
+        "05_ring_all_reduce/naive.py": Demo(world_size=4),
+        "05_ring_all_reduce/reduce_scatter.py": Demo(world_size=4),
+        "05_ring_all_reduce/all_reduce.py": Demo(world_size=4),
+        "05_ring_all_reduce/circle.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
     }
 )
 

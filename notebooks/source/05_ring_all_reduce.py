@@ -34,7 +34,7 @@ show("01_why_ddp/ddp.py", light="all_reduce(")
 # One line of code, and every rank has the sum. But the numbers must travel, and DDP makes them travel at every step. Which rank sends how many bytes? Build it yourself, the plain way first: rank 0 collects, adds, and hands out.
 
 # %%
-show("05_ring_all_reduce/naive.py", light=["send(", "recv("])
+show("05_ring_all_reduce/naive.py")
 
 # %% [markdown]
 # Rank 0 starts with ones, rank 1 with tens, and so on, so the digits of a sum say who is in it.
@@ -67,10 +67,17 @@ sent(naive)
 # Let each rank send to its right neighbour only. The last one sends to rank 0. A pair of ranks, with its direction, is a **link**. Cut the tensor into N parts, its **chunks**. In each step every rank sends one chunk and adds the one that comes in to its own.
 
 # %%
-show("05_ring_all_reduce/reduce_scatter.py", light=["# 1.", "# 2.", "# 3."])
+show("05_ring_all_reduce/reduce_scatter.py")
+
+# %% [markdown]
+# > **Guess.** After 3 steps, which number stands in chunk 1 of rank 1?
 
 # %%
+guess = None  # your number
 half = launch("05_ring_all_reduce/reduce_scatter.py", world_size=4)
+compare(guess, half.values("mine")[1][0])
+
+# %%
 views.ring(half)
 
 # %% [markdown]
@@ -104,7 +111,7 @@ views.links({"through rank 0": naive, "ring": half}, half="ring")
 # %%
 def each(script, sizes, entries):
     name = f"05_ring_all_reduce/{script}"
-    return [launch(name, world_size=n, args=[str(entries)]) for n in sizes]
+    return [launch(name, n, args=[str(entries)], device="cpu") for n in sizes]
 
 naives = each("naive.py", range(2, 9), 840)
 halves = each("reduce_scatter.py", range(2, 9), 840)
@@ -122,46 +129,128 @@ views.busiest(naives, halves, half=True)
 # %% [markdown]
 # ## Any size, any number of ranks
 #
-# `tensor_split` cuts as evenly as it can. The next script puts `dist.all_gather` in place of the second half, and compares with `dist.all_reduce`.
+# `tensor_split` cuts as evenly as it can. The next script lets `dist.all_gather` do the second half, and compares with `dist.all_reduce`.
 
 # %%
-show("05_ring_all_reduce/all_reduce.py", since="05_ring_all_reduce/reduce_scatter.py")
+show("05_ring_all_reduce/all_reduce.py", light=["return chunks", "all_gather(", "equal="])
 
 # %% [markdown]
 # > **Guess.** 3 numbers on 4 ranks. How long is the shortest chunk?
 
 # %%
 guess = None  # your number
-odd = [("4", 6), ("4", 3), ("1", 5)]  # ranks, numbers
-runs = []
-compare(guess, 0)
+odd = [each("all_reduce.py", [n], entries)[0] for n, entries in [(4, 6), (4, 3), (1, 5)]]
+compare(guess, min(odd[1].values("chunks")[0]))
+
+# %%
+[(run.values("chunks")[0], all(run.values("equal"))) for run in odd]
+
+# %% [markdown]
+# Always the same sum. An empty chunk still makes its rounds, and one rank alone sends nothing.
+#
+# <details><summary>How many bytes did <code>all_gather</code> send?</summary>
+#
+# `run.calls` cannot say. It knows what a script asks for: one call, and the bytes that this rank puts in. What travels then is the backend's choice. So the bytes on this page come from the sends of the first half, and the second half is doubled, not counted.
+#
+# </details>
 
 # %% [markdown]
 # ## When the ring loses
 #
-# > **Guess.** 8 ranks add up one number, 8 bytes. Through rank 0 takes 14 messages. How many does the first half of the ring take?
+# > **Guess.** 8 ranks add up one number, 8 bytes. Through rank 0 that takes 14 messages. How many does the first half of the ring take?
 
 # %%
 guess = None  # your number
-[small], [ring] = each("naive.py", [8], 1), each("reduce_scatter.py", [8], 1)
-compare(guess, sum("send" in call.op for call in ring.calls))
+[tiny] = each("reduce_scatter.py", [8], 1)
+messages = [call.bytes for call in tiny.calls if "send" in call.op]
+compare(guess, len(messages))
 
 # %%
-views.links({"through rank 0": small, "ring": ring}, half="ring")
+messages.count(0)  # empty ones
 
 # %% [markdown]
-# TODO
+# Most of them carry nothing. And each rank sends only after its last message has come, so in the whole ring 14 steps wait for one another. Through rank 0 it is two: one in, one out. A message has a price even when it is empty, so for small tensors on many ranks other ways win. NCCL changes its way [with the size](https://github.com/NVIDIA/nccl/issues/754), among others to a tree.
 
 # %% [markdown]
-# ## Break it
+# ## Break it: everybody sends first
 #
-# Here each rank sends first, and then receives.
+# The same circle with plain `send` and `recv`.
 
 # %%
-show("05_ring_all_reduce/circle.py", light=["send(", "recv("])
+show("05_ring_all_reduce/circle.py")
+
+# %% [markdown]
+# Run the cell. Name the ranks, the line and the cause, then unfold.
 
 # %% tags=["raises-exception"]
 launch("05_ring_all_reduce/circle.py", world_size=3, timeout=4, device="cpu")
 
 # %% [markdown]
-# TODO
+# <details><summary>Ranks, line and cause</summary>
+#
+# Rank 0, line 13, waits until rank 1 receives. But rank 1 waits in the same line for rank 2, and rank 2 for rank 0. Nobody comes to `recv`: a deadlock in a circle. On gloo, a `send` waits for its `recv`, even for 8 bytes.
+#
+# Two ways out: start both at once, as the ring above does, or let one rank receive first.
+#
+# </details>
+
+# %% [markdown]
+# ## Complete it
+#
+# Four ranks in a row, not in a ring: each adds its number to what comes from the left, and passes the sum on. Two lines are missing. You are done when the ranks record 1, 11, 111 and 1111.
+
+# %%
+# %%ranks -n 4
+import torch
+import torch.distributed as dist
+from ddp_lessons.worker import process_group, record
+with process_group() as device:
+    rank, n = dist.get_rank(), dist.get_world_size()
+    x = torch.tensor([10**rank], device=device)
+    parcel = torch.zeros_like(x)
+    if rank > 0:  # 1. What comes from the left?
+        ...  # your line
+    x += parcel
+    if rank < n - 1:  # 2. What goes to the right?
+        ...  # your line
+    record("row", x=x)
+
+# %% [markdown]
+# <details><summary>The two lines</summary>
+#
+# `dist.recv(parcel, src=rank - 1)` and `dist.send(x, dst=rank + 1)`
+#
+# No deadlock here: rank 0 has nobody to wait for.
+#
+# </details>
+
+# %% [markdown]
+# ## Without scrolling
+#
+# 1. 4 ranks all-reduce a tensor of 100 MB. How much does the busiest rank send through rank 0, and how much in a ring?
+# 2. All ranks together: which of the two ways sends less?
+#
+# <details><summary>Answers</summary>
+#
+# 1. 3 · 100 MB = 300 MB; 2 · 3/4 · 100 MB = 150 MB.
+# 2. Neither: 600 MB both.
+#
+# </details>
+
+# %% [markdown]
+# ## In your terminal
+#
+# ```
+# .venv/bin/torchrun --nproc-per-node 4 ddp_lessons/scripts/05_ring_all_reduce/reduce_scatter.py
+# ```
+
+# %% [markdown]
+# ## In practice
+#
+# - **On NCCL.** A send and a receive that must go on at the same time [belong in one group](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/p2p.html), or they may block each other. `batch_isend_irecv` makes that group.
+# - **On gloo.** Its own all-reduce [is a ring](https://github.com/pytorch/gloo/blob/main/gloo/allreduce.cc) unless it is told otherwise.
+# - **Many machines.** In a ring, only the links between neighbours count. So ranks on one machine should be neighbours, and few links should cross between machines.
+# - **Fine print.** Use `dist.all_reduce`. You built one by hand to know what the call costs.
+
+# %% [markdown]
+# The next lesson uses `all_reduce` to average gradients.
