@@ -85,7 +85,7 @@ views.ring(half)
 #
 # This is a reduce-scatter: rank 0 has the first part of the sum, rank 1 the second. It is half of **ring all-reduce**. In the other half the finished chunks go around, in N − 1 more steps. You will build that one in the exercise.
 #
-# <details><summary>Why `batch_isend_irecv`?</summary>
+# <details><summary>Why <code>batch_isend_irecv</code>?</summary>
 #
 # Every rank must send and receive at the same time. It starts both, and returns a list of what you wait for.
 #
