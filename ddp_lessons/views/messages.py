@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ddp_lessons.meetings import meetings
 from ddp_lessons.run import Call, Run
 
 SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv")
-
-Key = tuple  # what a send and its recv have in common
 Turn = tuple[int, int]  # (rank, how many turns it had before)
 
 
 @dataclass(frozen=True)
 class Message:
-    """One tensor from one rank to another. `step` counts from 0: a rank does one thing at a time,
-    so this message had to wait until both of its ends were free."""
+    """One tensor from one rank to another. `step` counts from 0: a rank does one thing after the
+    other, so this message had to wait until both of its ends were free."""
 
     step: int
     sender: int
@@ -31,25 +30,24 @@ class Message:
 def messages(run: Run) -> list[Message]:
     """Every tensor that send, isend, recv and irecv moved, by step, then by link.
 
-    What one rank had under way at the same time is one turn of that rank; its next turn comes a
-    step later than the last message of this one. Raises ValueError if a send and its recv did not
-    both return.
+    What a rank had under way at the same time is one turn of that rank; its next turn comes a step
+    later than the last message of this one. Raises ValueError if a send or recv did not return or
+    has no other side.
     """
-    ends: dict[Key, dict[str, tuple[Turn, Call]]] = {}
-    turns: dict[Turn, list[Key]] = {}
-    for rank in run:
-        for number, calls in enumerate(turns_of(rank.calls)):
-            for call in calls:
-                side = "send" if call.op in SENDS else "recv"
-                ends.setdefault(_key(call), {})[side] = ((rank.rank, number), call)
-                turns.setdefault((rank.rank, number), []).append(_key(call))
-    if any(len(found) < 2 for found in ends.values()):
+    turns = {
+        (call.rank, call.seq): (rank.rank, number)
+        for rank in run
+        for number, calls in enumerate(turns_of(rank.calls))
+        for call in calls
+    }
+    pairs = [m.calls for m in meetings(run) if m.calls[0].op in SENDS + RECEIVES]
+    if any(len(pair) < 2 for pair in pairs):
         raise ValueError("a send or recv of this run has no other side")
-    steps = _steps(turns, {k: (e["send"][0], e["recv"][0]) for k, e in ends.items()})
-    found = [
-        Message(steps[key], end["send"][1].rank, end["recv"][1].rank, end["send"][1].bytes)
-        for key, end in ends.items()
-    ]
+    ends = [tuple(turns[call.rank, call.seq] for call in pair) for pair in pairs]
+    found = []
+    for pair, step in zip(pairs, _steps(ends), strict=True):
+        send, receive = sorted(pair, key=lambda call: call.op in RECEIVES)
+        found.append(Message(step, send.rank, receive.rank, send.bytes))
     return sorted(found, key=lambda message: (message.step, message.link))
 
 
@@ -74,24 +72,22 @@ def sent(run: Run) -> list[int]:
     return [sum(call.bytes for call in rank.calls if call.op in SENDS) for rank in run]
 
 
-def _key(call: Call) -> Key:
-    """The same for a send and for the recv that it goes with: torch pairs them by their order."""
-    pair = (call.rank, call.peer) if call.op in SENDS else (call.peer, call.rank)
-    return (call.group_name, *pair, call.tag, call.index)
-
-
-def _steps(turns: dict[Turn, list[Key]], ends: dict[Key, tuple[Turn, Turn]]) -> dict[Key, int]:
-    """The step of each message: the later of its two turns, each a step after the turn before."""
-    starts = dict.fromkeys((turn for turn in turns if turn[1] == 0), 0)
-    steps: dict[Key, int] = {}
+def _steps(ends: Sequence[tuple[Turn, Turn]]) -> list[int]:
+    """The step of each message between two turns: the first in which both can take place."""
+    of_turn: dict[Turn, list[int]] = {}
+    for number, pair in enumerate(ends):
+        for turn in pair:
+            of_turn.setdefault(turn, []).append(number)
+    starts = {turn: 0 for turn in of_turn if turn[1] == 0}
+    steps: dict[int, int] = {}
     while len(steps) < len(ends):
         known = len(steps)
-        for key, (one, other) in ends.items():
-            if key not in steps and one in starts and other in starts:
-                steps[key] = max(starts[one], starts[other])
-        for (rank, number), keys in turns.items():
-            if (rank, number + 1) in turns and all(key in steps for key in keys):
-                starts[rank, number + 1] = 1 + max(steps[key] for key in keys)
+        for number, (one, other) in enumerate(ends):
+            if number not in steps and one in starts and other in starts:
+                steps[number] = max(starts[one], starts[other])
+        for (rank, turn), numbers in of_turn.items():
+            if all(number in steps for number in numbers):
+                starts[rank, turn + 1] = 1 + max(steps[number] for number in numbers)
         if len(steps) == known:
             raise ValueError("these sends and receives wait for each other in a circle")
-    return steps
+    return [steps[number] for number in range(len(ends))]

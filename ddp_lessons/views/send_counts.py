@@ -31,7 +31,8 @@ def busiest(naive: Sequence[Run], ring: Sequence[Run], half: bool = False) -> Pi
     was counted is drawn hollow. Raises ValueError for runs that do not go together.
     """
     sizes = {run.world_size: max((m.bytes for m in messages(run)), default=0) for run in naive}
-    if sizes.keys() != {run.world_size for run in ring} or not all(sizes.values()):
+    same = sizes.keys() == {run.world_size for run in ring}
+    if not (same and sizes and all(sizes.values())):
         raise ValueError("naive and ring are runs on the same numbers of ranks, from 2 up")
     most, whole = counted(naive, sizes, max), counted(naive, sizes, sum)
     mine, all_mine = counted(ring, sizes, max), counted(ring, sizes, sum)

@@ -49,9 +49,11 @@ naive[0].calls[:]
 # %% [markdown]
 # A Run knows every communication call of every rank: `run.calls` are all of them, `run[0].calls` those of rank 0. So bytes can be counted.
 
+
 # %%
 def sent(run):  # bytes, by rank
     return [sum(call.bytes for call in rank.calls if "send" in call.op) for rank in run]
+
 
 compare(guess, sent(naive)[0])
 
@@ -108,10 +110,12 @@ views.links({"through rank 0": naive, "ring": half}, half="ring")
 #
 # Now with 840 numbers, S = 6,720 bytes, on 2 to 8 ranks.
 
+
 # %%
 def each(script, sizes, entries):
     name = f"05_ring_all_reduce/{script}"
     return [launch(name, n, args=[str(entries)], device="cpu") for n in sizes]
+
 
 naives = each("naive.py", range(2, 9), 840)
 halves = each("reduce_scatter.py", range(2, 9), 840)
@@ -204,10 +208,10 @@ launch("05_ring_all_reduce/circle.py", world_size=3, timeout=4, device="cpu")
 import torch
 import torch.distributed as dist
 from ddp_lessons.worker import process_group, record
+
 with process_group() as device:
     rank, n = dist.get_rank(), dist.get_world_size()
-    x = torch.tensor([10**rank], device=device)
-    parcel = torch.zeros_like(x)
+    x, parcel = torch.tensor([[10**rank], [0]], device=device)
     if rank > 0:  # 1. What comes from the left?
         ...  # your line
     x += parcel
