@@ -189,6 +189,11 @@ show("05_ring_all_reduce/circle.py")
 # %% tags=["raises-exception"]
 launch("05_ring_all_reduce/circle.py", world_size=3, timeout=4, device="cpu")
 
+# %%
+import sys
+
+views.waits(sys.last_value.run)
+
 # %% [markdown]
 # <details><summary>Ranks, line and cause</summary>
 #
