@@ -30,8 +30,8 @@ LESSONS = (
     Lesson("02_process_groups", "Form a process group", 30),
     Lesson("03_rank_and_world_size", "Place ranks on machines and devices", 30),
     Lesson("04_collectives", "Move tensors between ranks", 40),
-    Lesson("06_gradient_averaging", "Average gradients across ranks", 40),
     Lesson("05_ring_all_reduce", "Build an all-reduce from sends", 40, ranks=4),
+    Lesson("06_gradient_averaging", "Average gradients across ranks", 40),
 )
 
 
@@ -72,14 +72,14 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "04_collectives/reduce.py": Demo(world_size=3, device="cpu", exact=True),
         "04_collectives/sub_groups.py": Demo(world_size=4, exact=True),
         "04_collectives/extra_call.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
-        # With more ranks than samples in a part, or unequal parts, these show something else.
-        "06_gradient_averaging/arrows.py": Demo(exact=True),
-        "06_gradient_averaging/splits.py": Demo(exact=True),
-        "06_gradient_averaging/one_process.py": Demo(world_size=1, exact=True),
         "05_ring_all_reduce/naive.py": Demo(world_size=4),
         "05_ring_all_reduce/reduce_scatter.py": Demo(world_size=4),
         "05_ring_all_reduce/all_reduce.py": Demo(world_size=4),
         "05_ring_all_reduce/circle.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
+        # With more ranks than samples in a part, or unequal parts, these show something else.
+        "06_gradient_averaging/arrows.py": Demo(exact=True),
+        "06_gradient_averaging/splits.py": Demo(exact=True),
+        "06_gradient_averaging/one_process.py": Demo(world_size=1, exact=True),
     }
 )
 

@@ -57,7 +57,10 @@ views.gradient_arrows(two, one)
 # The digits of lesson 01 again, 20 steps of SGD. `one_process.py` takes each batch of 64 whole. `by_hand.py` gives each of two ranks 32 of them. Each rank starts from a seed of its own; then rank 0 sends its weights.
 
 # %%
-show("06_gradient_averaging/by_hand.py", light=["broadcast(", "all_reduce(", "/=", "seed(rank)", "::", "s(model)"])
+show(
+    "06_gradient_averaging/by_hand.py",
+    light=["broadcast(", "all_reduce(", "/=", "seed(rank)", "::", "s(model)"],
+)
 
 # %%
 show("06_gradient_averaging/ddp.py", since="06_gradient_averaging/by_hand.py")
@@ -68,8 +71,10 @@ show("06_gradient_averaging/ddp.py", since="06_gradient_averaging/by_hand.py")
 # %%
 import torch
 
+
 def steps(run, name):  # ranks x steps x numbers
     return torch.tensor([[record.values[name] for record in rank.records] for rank in run])
+
 
 # %% [markdown]
 # > **Guess.** Is any parameter, on any rank, ever more than 0.000001 away from the single process? True or False?
@@ -196,9 +201,11 @@ import torch
 import torch.distributed as dist
 from ddp_lessons.worker import process_group, record
 
+
 def average(gradient):
     dist.all_reduce(gradient)
     gradient /= dist.get_world_size()
+
 
 with process_group() as device:
     weight = torch.ones(1, device=device, requires_grad=True)

@@ -213,25 +213,6 @@ def test_a_gap_that_cannot_be_measured_is_not_drawn(run: Run, reason: str) -> No
         views.parameter_gap({"x": run})
 
 
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def parsed(text: str) -> Tags:
-    tags = Tags()
-    tags.feed(text)
-    return tags
-
-
 WILD = "<script>alert('&')</script>"
 TALKING = a_run(
     a_rank(0, Record(0, "r", 1.0, 1, {"loss": 0.12345, WILD: WILD}), stdout=f"{WILD}\nline two\n"),
