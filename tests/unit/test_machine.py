@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ddp_lessons import machine
+from ddp_lessons import course, machine
 from ddp_lessons.machine import GIB, advice, check_machine
 
 
@@ -38,15 +38,18 @@ def test_one_core_and_little_memory_are_named() -> None:
     assert "Less than 4 GiB" in told
 
 
-@pytest.mark.parametrize(("gpus", "expected"), [(0, False), (1, False), (2, True), (8, True)])
+@pytest.mark.parametrize(
+    ("gpus", "needs"), [(0, set()), (1, set()), (2, {1, 2}), (4, {1, 2, 4}), (8, {1, 2, 4, 8})]
+)
 def test_lessons_that_run_on_nccl_are_those_whose_ranks_have_gpus(
-    monkeypatch: pytest.MonkeyPatch, gpus: int, expected: bool
+    monkeypatch: pytest.MonkeyPatch, gpus: int, needs: set[int]
 ) -> None:
     monkeypatch.setattr(machine, "trial", lambda: (True, "fine"))
     monkeypatch.setattr(machine, "facts", lambda gpus, nccl: [])
     monkeypatch.setattr(machine.placement, "gpu_count", lambda: gpus)
     monkeypatch.setattr(machine.placement, "nccl_built", lambda: True)
-    assert {nccl for _, nccl in check_machine().lessons} == {expected}
+    found = [nccl for _, nccl in check_machine().lessons]
+    assert found == [lesson.ranks in needs for lesson in course.LESSONS]
 
 
 def test_the_check_runs_two_real_ranks() -> None:
