@@ -201,11 +201,9 @@ import torch
 import torch.distributed as dist
 from ddp_lessons.worker import process_group, record
 
-
 def average(gradient):
     dist.all_reduce(gradient)
     gradient /= dist.get_world_size()
-
 
 with process_group() as device:
     weight = torch.ones(1, device=device, requires_grad=True)
