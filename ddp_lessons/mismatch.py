@@ -10,7 +10,7 @@ from ddp_lessons.stall import names, place, source_line, told
 
 # What differs, how it is called when there are several, and how to say it of one call.
 VALUES: dict[str, tuple[str, Callable[[Call], str]]] = {
-    "shape": ("shapes", lambda call: str(list(call.shape))),
+    "shape": ("shapes", lambda call: shape_of(call)),
     "dtype": ("dtypes", lambda call: str(call.dtype)),
     "reduce op": ("reduce ops", lambda call: str(call.reduce_op)),
     "root": ("roots", lambda call: f"{side(call)} {call.root}"),
@@ -19,10 +19,17 @@ VALUES: dict[str, tuple[str, Callable[[Call], str]]] = {
 }
 
 
+def shape_of(call: Call) -> str:
+    """The shape; of one with more dimensions than a record keeps also how big it is."""
+    more = f" ({call.bytes} bytes)" if len(call.shape) >= MOST_DIMENSIONS else ""
+    return f"{list(call.shape)}{more}"
+
+
 def side(call: Call) -> str:
     return "dst" if call.op in TO_ROOT else "src"
 
 
+MOST_DIMENSIONS = 6  # in a record
 MISSING = (
     "Every rank of the group must make the same calls. The usual cause is a call inside "
     "`if rank == ...`, or in a loop that is longer on some ranks."
