@@ -109,9 +109,14 @@ def sentence(run: Run, meeting: Meeting, groups: Sequence[Sequence[Call]]) -> st
         parts = [f"{say(side[0])} on {whose(side)}, {where(run, side)}" for side in groups]
         ops = " and ".join(dict.fromkeys(side[0].op for side in groups))
         return f"{ops} with different {plural}: {'; '.join(parts)}."
-    parts = [f"{told(side[0])} on {whose(side)}, {where(run, side)}" for side in groups]
+    parts = [f"{sized(side[0])} on {whose(side)}, {where(run, side)}" for side in groups]
     plural = "dtypes" if meeting.differs == "dtype" else "sizes"
     return f"different {plural}: {'; '.join(parts)}."
+
+
+def sized(call: Call) -> str:
+    """A call by its name, and half of a pair with the bytes that it sends or expects."""
+    return f"{told(call)} of {call.bytes} bytes" if paired(call) else told(call)
 
 
 def whose(calls: Sequence[Call]) -> str:

@@ -73,7 +73,8 @@ CASES = {
         """,
     ),
     "count": (
-        "different sizes: send to rank 1 on rank 0, line 10; recv from rank 0 on rank 1, line 12.",
+        "different sizes: send to rank 1 of 20 bytes on rank 0, line 10; "
+        "recv from rank 0 of 8 bytes on rank 1, line 12.",
         """
         if rank == 0:
             dist.send(torch.ones(5), dst=1)
@@ -202,7 +203,9 @@ def test_a_rank_that_was_aborted_for_it_is_told_after_the_reason(script):
     """
     error = mismatch(script(HEAD + text.lstrip("\n")))
     first, *others = str(error).splitlines()
-    assert first.startswith("script.py: different sizes: send to rank 1 on rank 0, line 10;")
+    assert first.startswith(
+        "script.py: different sizes: send to rank 1 of 2000 bytes on rank 0, line 10;"
+    )
     assert any(line.startswith("  After that rank") for line in others)
 
 
