@@ -14,7 +14,7 @@ MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in 
 def explain(run: Run, timeout: float) -> tuple[int | None, str]:
     """The rank that the others waited for, if it is one, and where each rank stood at the limit."""
     found = stall.standings(run)
-    missed = {rank for one in found for rank in one.on}
+    missed = {rank for one in found for rank in one.on if rank < len(run)}
     groups = stall.grouped(found)
     told = "; ".join(stall.sentence(group) for group in groups[:MOST_STANDINGS])
     more = len(groups) - MOST_STANDINGS

@@ -201,8 +201,9 @@ def place(script: str, file: str | None, line: int | None) -> str:
 
 
 def absent(rank: Rank, run: Run) -> tuple[int, ...]:
-    """The ranks that have not called init_process_group."""
-    return tuple(r.rank for r in run if not r.called)
+    """The ranks that have not called init_process_group, those included that nobody started."""
+    never = [r.rank for r in run if not r.called]
+    return (*never, *range(len(run), rank.expected or 0))
 
 
 def source_line(run: Run, file: str | None, line: int | None) -> str:

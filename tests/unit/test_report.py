@@ -191,6 +191,14 @@ def test_a_refused_connection_of_the_readers_own_is_no_lost_peer():
     assert "ConnectionRefusedError: [Errno 111] Connection refused" in lines[0]
 
 
+def test_at_the_limit_a_world_size_that_is_too_large_is_not_said_to_be_complete():
+    ranks = [running(n, joined=None, expected=3) for n in (0, 1)]
+    rank, lines = blamed(*ranks, stopped=[0, 1])
+    assert rank is None
+    assert lines[1] == "  2 of 3 ranks have called it."
+    assert lines[2].startswith("  init_process_group waits until as many ranks as WORLD_SIZE")
+
+
 def test_at_the_limit_an_address_that_nobody_serves_is_named():
     ranks = [running(n, joined=None, elsewhere="tcp://localhost:12355") for n in (0, 1)]
     _, lines = blamed(*ranks, stopped=[0, 1])
