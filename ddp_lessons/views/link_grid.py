@@ -137,9 +137,18 @@ def _outline(axes: Any, left: float, columns: int, steps: int) -> None:
 
 def _sentence(found: Mapping[str, Sequence[Message]], half: str) -> str:
     return " ".join(
-        _told(f"{title}, first half" if title == half else title, those)
+        f"{_told(f'{title}, first half', those)} {_doubled(those)}"
+        if title == half
+        else _told(title, those)
         for title, those in found.items()
     )
+
+
+def _doubled(those: Sequence[Message]) -> str:
+    """What both halves come to, if the second is as much as the first."""
+    by_rank = {rank: sum(m.bytes for m in those if m.sender == rank) for rank in senders(those)}
+    total, most = 2 * sum(by_rank.values()), 2 * max(by_rank.values(), default=0)
+    return f"With a second half as large: {total:,} bytes, at most {most:,} of them from one rank."
 
 
 def _told(title: str, those: Sequence[Message]) -> str:

@@ -18,7 +18,7 @@ from ddp_lessons.views.theme import (
     plain_axes,
 )
 
-NAIVE, RING = RANKS[1], RANKS[0]
+NAIVE, RING = RANKS[3], RANKS[4]  # in the picture before, blue and orange are ranks
 Points = dict[int, float]  # number of ranks -> bytes, in multiples of the tensor
 
 

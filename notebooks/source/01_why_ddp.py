@@ -25,7 +25,7 @@ single
 #
 # Two processes can share each step: each takes half of the batch. Then both models must take the same step, or they drift apart. So the ranks average their gradients during each backward pass. PyTorch's `DistributedDataParallel`, **DDP** for short, does that. It wraps the model that each rank holds, its **replica**.
 #
-# The lines marked ▸ are new. Most of them name the lesson that explains them (lessons 04 to 08 are still to come).
+# The lines marked ▸ are new. Most of them name the lesson that explains them.
 
 # %%
 show("01_why_ddp/ddp.py", since="01_why_ddp/single.py")

@@ -240,3 +240,6 @@ record("place", mine=mine, RANK=int(os.environ["RANK"]))
 # - **device_ids.** `DDP(model, device_ids=[local_rank])` names the one GPU of this rank: the local rank again, not the rank.
 # - **Many machines.** `torchrun` sets the four variables of the table on every node. So a script reads them. To compute them, as above, is for understanding only.
 # - **Fine print.** If each node has a disk of its own, let local rank 0 prepare the file there. Checkpoints are different: one writer in all.
+
+# %% [markdown]
+# Next: [Move tensors between ranks](04_collectives.ipynb)

@@ -29,7 +29,7 @@ from ddp_lessons import WorkerError, compare, launch, show, views
 show("01_why_ddp/ddp.py", light="lesson 04")
 
 # %% [markdown]
-# ## Two calls that overwrite
+# ## Broadcast and all-reduce
 #
 # **Broadcast** gives every rank the tensor of one rank. **All-reduce** adds up the tensors of all ranks, entry by entry, and gives every rank the sum.
 #
@@ -53,7 +53,7 @@ views.before_after(moved)
 # Both calls write into the tensor that they are given, so what it held before is gone. Write `dist.all_reduce(x)`, and clone `x` first if you still need it.
 
 # %% [markdown]
-# ## Contrast: n tensors, and one tensor n times
+# ## Contrast: two ways to make the list
 #
 # **All-gather** gives every rank the tensors of all ranks, in rank order. You hand it a list with one tensor of the right size for each rank. The script does this twice. Its second list looks shorter to write.
 
@@ -92,7 +92,7 @@ views.before_after(halves)
 #
 # <details><summary>Why would anybody take the two apart?</summary>
 #
-# Between them, no rank holds the whole sum. That saves memory, and it shares the work of adding. The next lesson builds the first half from single messages.
+# Between them, no rank needs the whole sum. That can save memory, and a backend can share the work of adding. (gloo in torch 2.13 does not: it makes an all-reduce for each part.) The next lesson builds the first half from single messages.
 #
 # </details>
 
@@ -119,7 +119,7 @@ with process_group() as device:
 # %% [markdown]
 # ## Not all ranks at once
 #
-# A **sub-group** is a process group of some of the ranks. `new_group` makes it, and a call with `group=` is a matter of its members alone. The script makes two of them, on 4 ranks.
+# A **sub-group** is a process group of some of the ranks. `new_group` makes it. Only its members make a call with `group=`. The script makes two of them, on 4 ranks.
 
 # %%
 show("04_collectives/sub_groups.py", light=["new_group", "group="])
@@ -128,7 +128,7 @@ show("04_collectives/sub_groups.py", light=["new_group", "group="])
 views.before_after(launch("04_collectives/sub_groups.py", world_size=4))
 
 # %% [markdown]
-# Two sums, each among two ranks. But every rank must call `new_group` for every group, in the same order, also for those that it is not in ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_group)).
+# Two sums, each among two ranks. By default every rank must call `new_group` for every group, in the same order, also for those that it is not in ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_group)).
 
 # %% [markdown]
 # ## One call too many
@@ -154,7 +154,7 @@ compare(guess, shifted.values("x")[0])
 views.before_after(shifted)
 
 # %% [markdown]
-# Calls pair by their order within a group, not by their line: every sum after the extra call is wrong, on both ranks.
+# Calls pair by their order within a group, not by their line: every sum after the extra call is wrong, on both ranks. They should be 22 and 33.
 #
 # <details><summary>Who noticed?</summary>
 #
@@ -254,7 +254,7 @@ with process_group() as device:
 # | `scatter` | One rank has a list and gives every rank one entry. |
 # | `gather` | All-gather for one rank. The others pass no list. |
 # | `reduce` | All-reduce for one rank. On the others, do not use the tensor any more. |
-# | `all_to_all` | Every rank has one entry for each rank. |
+# | `all_to_all_single` | Every rank has one entry for each rank. |
 # | `isend`, `irecv` | `send` and `recv` that do not wait. `batch_isend_irecv` starts several, and you wait for all. |
 # | `all_gather_object`, `broadcast_object_list`, ... | The same for any Python object. It is [pickled](https://docs.python.org/3/library/pickle.html), and unpickling runs code: only for data that you trust. |
 #
@@ -266,7 +266,7 @@ reduced = launch("04_collectives/reduce.py", world_size=3, device="cpu")
 views.before_after(gallery, reduced)
 
 # %% [markdown]
-# gloo's `reduce` left half-made sums on ranks 1 and 2. Objects cost more than tensors, here in bytes:
+# gloo's `reduce` left half-made sums on ranks 1 and 2. Objects cost more than tensors, here in bytes for the same numbers:
 
 # %%
 launch("04_collectives/objects.py", world_size=2)
@@ -283,7 +283,7 @@ launch("04_collectives/objects.py", world_size=2)
 # <details><summary>Answers</summary>
 #
 # 1. `[1]`. `[111]`.
-# 2. All that follow, on both ranks. PyTorch has none until one rank's last call finds no partner.
+# 2. All that follow, on both ranks. While shapes and dtypes fit, there is no error until one rank's last call finds no partner. If they do not fit, PyTorch can wait, fail or abort.
 #
 # </details>
 
@@ -297,7 +297,10 @@ launch("04_collectives/objects.py", world_size=2)
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** A collective returns when the GPU has it in its queue, not when it is done ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So there the time of a call says little, and the time that gloo needs says nothing about NCCL. The cells with faults ask for the CPU: NCCL warns of hangs, crashes and corrupt data where calls do not match ([NCCL's guide](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html)).
+# - **On NCCL.** A collective returns when the GPU has it in its queue, not when it is done ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So there the time of a call says little, and the time that gloo needs says nothing about NCCL. The cells with faults ask for the CPU: NCCL's guide warns of hangs, crashes and corrupt data where calls do not match ([guide](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html)).
 # - **Without launch().** With `TORCH_DISTRIBUTED_DEBUG=DETAIL` in the environment, PyTorch compares operations and shapes itself ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications)). It finds both faults under *Break it*, and not the extra call. Leave it off for DDP on gloo: there torch 2.13 crashes.
 # - **Mean.** Add up, then divide by the world size. `op=` chooses another operation, such as `dist.ReduceOp.MAX`.
 # - **Fine print.** In a sub-group, `src=` and `dst=` are still ranks in the whole group; `group_src=` and `group_dst=` count within it ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcast)).
+
+# %% [markdown]
+# Next: [Build an all-reduce from sends](05_ring_all_reduce.ipynb)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Build an all-reduce from sends
 #
-# You will add up a tensor over all ranks with nothing but `send` and `recv`, first through rank 0, then around a ring, and count every byte on its way.
+# You will add up a tensor over all ranks with nothing but `send` and `recv`, first through rank 0, then around the first half of a ring, and count their bytes.
 #
 # 40 min · 4 ranks on any laptop, 1 to 8 in single cells · needs 04 · new terms: link, chunk, ring all-reduce
 
@@ -66,13 +66,13 @@ sent(naive)
 # %% [markdown]
 # ## Around a ring
 #
-# Let each rank send to its right neighbour only. The last one sends to rank 0. A pair of ranks, with its direction, is a **link**. Cut the tensor into N parts, its **chunks**. In each step every rank sends one chunk and adds the one that comes in to its own.
+# Let each rank send to its right neighbour only. The last one sends to rank 0. A pair of ranks, with its direction, is a **link**. Cut the tensor into N parts, its **chunks**. In each step every rank sends one chunk and adds the one that comes in to its own. In the next step it passes on the chunk that it has added to.
 
 # %%
 show("05_ring_all_reduce/reduce_scatter.py")
 
 # %% [markdown]
-# > **Guess.** After 3 steps, which number stands in chunk 1 of rank 1?
+# > **Guess.** Which number stands in chunk 1 of rank 1 in the end?
 
 # %%
 guess = None  # your number
@@ -85,7 +85,7 @@ views.ring(half)
 # %% [markdown]
 # Run the cell, then press Play, or move the slider with the arrow keys.
 #
-# This is a reduce-scatter: rank 0 has the first part of the sum, rank 1 the second. It is half of **ring all-reduce**. In the other half the finished chunks go around, in N − 1 more steps. You will build that one in the exercise.
+# This is a reduce-scatter: rank 0 has the first part of the sum, rank 1 the second. It is half of **ring all-reduce**. In the other half the finished chunks go around, in N − 1 more steps.
 #
 # <details><summary>Why <code>batch_isend_irecv</code>?</summary>
 #
@@ -94,19 +94,19 @@ views.ring(half)
 # </details>
 
 # %% [markdown]
-# ## Contrast: one busy link, all links busy
+# ## Contrast: one busy rank, all ranks busy
 #
 # > **Guess.** Through rank 0, all ranks together send 192 bytes. How many do they send in the whole ring, both halves? Vote, discuss, vote again.
 
 # %%
 guess = None  # your number
-compare(guess, 2 * sum(sent(half)))  # the second half sends as much: your exercise will count
+compare(guess, 2 * sum(sent(half)))
 
 # %%
 views.links({"through rank 0": naive, "ring": half}, half="ring")
 
 # %% [markdown]
-# The ring sends no byte less. It spreads them: no link is idle, and no rank sends more than another.
+# The second half sends as many bytes as the first, so the ring sends no byte less. It spreads them: no link is idle, and no rank sends more than another.
 #
 # Now with 840 numbers, S = 6,720 bytes, on 2 to 8 ranks.
 
@@ -159,7 +159,7 @@ compare(guess, min(odd[1].values("chunks")[0]))
 # </details>
 
 # %% [markdown]
-# ## When the ring loses
+# ## Small tensors
 #
 # > **Guess.** 8 ranks add up one number, 8 bytes. Through rank 0 that takes 14 messages. How many does the first half of the ring take?
 
@@ -173,7 +173,7 @@ compare(guess, len(messages))
 messages.count(0)  # empty ones
 
 # %% [markdown]
-# Most of them carry nothing. And each rank sends only after its last message has come, so in the whole ring 14 steps wait for one another. Through rank 0 it is two: one in, one out. A message has a price even when it is empty, so for small tensors on many ranks other ways win. NCCL changes its way [with the size](https://github.com/NVIDIA/nccl/issues/754), among others to a tree.
+# Most of them carry nothing. And each rank sends only after its last message has come: in the whole ring 14 steps wait for one another. Through rank 0 a number is passed on only twice, in and out, but rank 0 handles all 14 messages, one after another. A message has a price even when it is empty, so for small tensors on many ranks other ways win. NCCL changes its way [with the size](https://github.com/NVIDIA/nccl/issues/754), among others to a tree.
 
 # %% [markdown]
 # ## Break it: everybody sends first
@@ -262,4 +262,4 @@ with process_group() as device:
 # - **Fine print.** Use `dist.all_reduce`. You built one by hand to know what the call costs.
 
 # %% [markdown]
-# The next lesson uses `all_reduce` to average gradients.
+# Next: [Average gradients across ranks](06_gradient_averaging.ipynb)

@@ -3,7 +3,7 @@
 #
 # You will train on two ranks exactly as on one process, averaging gradients by hand, and find the mistakes that raise no error.
 #
-# 40 min · 2 ranks on any laptop · needs 03, 04 · new terms: local gradient, parameter gap, buffer
+# 40 min · 2 ranks on any laptop · needs 03, 04, 05 · new terms: local gradient, parameter gap, buffer
 
 # %% [markdown]
 # ## Recall
@@ -31,7 +31,7 @@ show("01_why_ddp/ddp.py", light="lessons 06")
 # %% [markdown]
 # ## Add up, then divide
 #
-# Two ranks share the global batch: `x[rank::world_size]` gives each of them every second sample. The gradient that a rank computes from its part is its **local gradient**. The next model has two parameters, so its gradient is an arrow.
+# Two ranks share the global batch: `x[rank::world_size]` gives each of them every second sample. The gradient that a rank computes from its part is its **local gradient**. The next model has two parameters, so its gradient can be drawn as an arrow.
 
 # %%
 show("06_gradient_averaging/arrows.py")
@@ -49,7 +49,7 @@ compare(guess, two.values("sum")[0][0] / one.values("mean")[0][0])
 views.gradient_arrows(two, one)
 
 # %% [markdown]
-# The mean of the local gradients is the gradient of the global batch, because the loss is a mean and the parts are equally large. The sum is too long by the number of ranks: with SGD, that is a learning rate N times too large.
+# The mean of the local gradients is the gradient of the global batch, because the loss is a mean, the parts are equally large, and no sample's loss depends on other samples. The sum is too long by the number of ranks: with plain SGD, a learning rate N times too large.
 
 # %% [markdown]
 # ## The same training, three ways
@@ -130,7 +130,7 @@ losses = [[r.values["loss"] for r in rank.records if "loss" in r.values] for ran
 losses[0] == losses[1], losses[0][-1] < losses[0][0]
 
 # %% [markdown]
-# A good loss curve proves nothing about averaging.
+# The loss falls, equal on both ranks. It looks slow only beside a right run.
 #
 # <details><summary>Does PyTorch say something?</summary>
 #
@@ -157,10 +157,10 @@ compare(guess, gap.item() > 0.01)
 views.parameter_gap({f"sum, {name}": (wrong[name], right[name]) for name in names})
 
 # %% [markdown]
-# Adam [divides by the gradient's own size](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html), so a factor of 2 cancels. The bug comes out where the gradient's length counts, as in clipping. So test an averager with SGD.
+# Adam [divides by the gradient's own size](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html), so a factor of 2 cancels. Clipping would show it. So test an averager with SGD.
 
 # %% [markdown]
-# ## When the mean is not the global batch's gradient
+# ## Equal parts, unequal parts, and a sum
 #
 # `splits.py` compares DDP with one process three times: with 3 and 3 samples, with 4 and 3, and with 3 and 3 under a loss that is a sum.
 #
@@ -175,25 +175,25 @@ compare(guess, run.values("unequal_parts")[0] > 1e-6)
 run
 
 # %% [markdown]
-# The first two columns are the largest difference, rounded. DDP takes the mean of two means. When the parts are unequal, each sample in the smaller one counts more. The last column is DDP's gradient divided by that of one process. With a sum loss, the local gradients only need adding up; DDP divides all the same.
+# The first two columns are the largest difference, rounded. DDP takes the mean of two means: in unequal parts, each sample of the smaller one counts more. The last column is DDP's gradient divided by that of one process. With a sum loss, the local gradients only need adding up; DDP divides all the same.
 
 # %% [markdown]
 # ## Claim check
 #
-# Three sentences from posts about DDP. Rank 0's model starts from weight 1, rank 1's from 11. It also has a **buffer**, a tensor that belongs to the model and is not trained, like BatchNorm's running mean: 5 and 6. The losses are 1 and 3. Before `step()`, the script undoes the averaging: it sets the gradients to 1 and 2.
+# Three sentences from posts stand below the table. Rank 0's model starts from weight 1, rank 1's from 11. It also has a **buffer**, a tensor that belongs to the model and is not trained, like BatchNorm's running mean: 5 and 6. The losses are 1 and 3. Before `step()`, the script undoes the averaging: it sets the gradients to 1 and 2.
 
 # %%
 launch("06_gradient_averaging/claims.py", world_size=2)
 
 # %% [markdown]
-# - "Each GPU's loss is gathered on GPU 0." `loss`: each rank keeps its own.
-# - "Only gradients are communicated." `weight`, `buffer`: rank 0's weights travel once, when DDP wraps the model, and its buffers before forward passes.
-# - "`optimizer.step()` synchronises." `gradient` is the mean before the step. `weight_after`: the step uses whatever gradient its rank has.
+# - "Each GPU's loss is gathered on GPU 0." Wrong. `loss`: each rank keeps its own.
+# - "Only gradients are communicated." Wrong. `weight`, `buffer`: rank 0's weights travel once, when DDP wraps the model, and its buffers before forward passes.
+# - "`optimizer.step()` synchronises." Wrong. `gradient` is the mean before the step. `weight_after`: the step uses whatever gradient its rank has.
 
 # %% [markdown]
 # ## Break it
 #
-# A hook is to average each gradient as soon as the backward has it. No error comes. Find the wrong ranks in the table, and the line and the cause in the code.
+# A hook, a function that torch calls when a gradient is there, is to average it. No error comes. Find ranks, line and cause.
 
 # %%
 # %%ranks -n 2 -o broken
@@ -275,10 +275,10 @@ with process_group() as device:
 #
 # 1. 1 on both. A list with 1 and 2 on both.
 # 2. `None`; in `x`.
-# 3. Tensors of different calls: calls pair by order. Torch raises nothing.
+# 3. Tensors of different calls: calls pair by order. As long as shapes and dtypes fit, torch raises nothing.
 # 4. 700 MB and 175 MB. 1,400 MB both ways.
 # 5. Each rank keeps its local gradient, divided by the number of ranks.
-# 6. When the parts are unequal, or the loss is a sum.
+# 6. When the parts are unequal, the loss is a sum, or the model mixes samples (BatchNorm).
 #
 # </details>
 

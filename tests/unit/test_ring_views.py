@@ -168,7 +168,8 @@ def test_links_say_how_many_messages_steps_and_bytes():
     assert told == (
         "through rank 0: 6 messages in 6 steps, 1 at a time; 384 bytes in all, at most 192 from "
         "one rank. ring, first half: 12 messages in 3 steps, 4 at a time; 192 bytes in all, at "
-        "most 48 from one rank."
+        "most 48 from one rank. With a second half as large: 384 bytes, at most 96 of them from "
+        "one rank."
     )
     assert "12 messages, 12 of them empty, in 3 steps" in repr(views.links({"r": ring(4, 0)}))
 

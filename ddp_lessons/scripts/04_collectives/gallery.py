@@ -20,10 +20,10 @@ with process_group() as device:
     dist.gather(x, parts, dst=0)
     record("after gather", x=x, parts=parts)
 
-    parts = [torch.zeros_like(part) for _ in range(n)]
-    record("before all_to_all", x=x, parts=parts)
-    dist.all_to_all(parts, chunks)
-    record("after all_to_all", x=x, parts=parts)
+    got = torch.zeros_like(x)
+    record("before all_to_all", x=x, got=got)
+    dist.all_to_all_single(got, x)
+    record("after all_to_all", x=x, got=got)
 
     got = torch.zeros_like(x)
     there, back = (rank + 1) % n, (rank - 1) % n

@@ -15,6 +15,6 @@ with process_group():
     record(
         "gathered",
         lengths=[len(item) for item in found],
-        as_tensor=torch.tensor(numbers).nbytes,
+        as_tensor=torch.tensor(numbers, dtype=torch.float64).nbytes,
         as_object=len(pickle.dumps(numbers)),
     )

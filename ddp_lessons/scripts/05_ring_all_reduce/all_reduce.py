@@ -31,7 +31,7 @@ def all_reduce(x):
     """Replace x, on every rank, by the sum over all ranks."""
     chunks = reduce_scatter(x)
     mine = chunks[dist.get_rank()]
-    longest = len(chunks[0])  # all_gather takes parts of one size
+    longest = len(chunks[0])  # gloo's all_gather takes parts of one size
     parts = [x.new_empty(longest) for _ in chunks]
     dist.all_gather(parts, torch.nn.functional.pad(mine, (0, longest - len(mine))))
     for chunk, part in zip(chunks, parts, strict=True):
