@@ -32,6 +32,7 @@ LESSONS = (
     Lesson("04_collectives", "Move tensors between ranks", 40),
     Lesson("05_ring_all_reduce", "Build an all-reduce from sends", 40, ranks=4),
     Lesson("06_gradient_averaging", "Average gradients across ranks", 40),
+    Lesson("07_distributed_sampler", "Give every rank its samples", 40),
 )
 
 
@@ -80,6 +81,9 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "06_gradient_averaging/arrows.py": Demo(exact=True),
         "06_gradient_averaging/splits.py": Demo(exact=True),
         "06_gradient_averaging/one_process.py": Demo(world_size=1, exact=True),
+        "07_distributed_sampler/epochs.py": Demo(args=("8", "2", "set_epoch")),
+        "07_distributed_sampler/accuracy.py": Demo(world_size=4),
+        "07_distributed_sampler/few.py": Demo(world_size=8),
     }
 )
 

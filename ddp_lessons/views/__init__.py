@@ -26,6 +26,9 @@ _HOMES = {
     "moments": "lanes",
     "parameter_gap": "gap",
     "ring": "ring_steps",
+    "sampler": "shard_grid",
+    "samples_met": "epochs",
+    "shard_map": "shard_grid",
     "waits": "waiting",
 }
 __all__ = [
@@ -41,6 +44,9 @@ __all__ = [
     "moments",
     "parameter_gap",
     "ring",
+    "sampler",
+    "samples_met",
+    "shard_map",
     "waits",
 ]
 

@@ -113,6 +113,8 @@ MAY_IMPORT = {
         "views.messages",
         "views.player",
         "views.ring_states",
+        "views.shards",
+        "views.sliders",
         "views.theme",
         "views.wait_words",
     },

@@ -1,0 +1,35 @@
+"""A stream of 6 items on every rank, read by 2 loader workers each. How often does it come?"""
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from ddp_lessons.worker import process_group, record
+
+
+class Stream(IterableDataset):
+    def __init__(self, rank, world_size):
+        self.rank, self.world_size = rank, world_size
+
+    def __iter__(self):
+        worker = get_worker_info()
+        reader = self.rank * worker.num_workers + worker.id
+        return iter(range(reader, 6, self.world_size * worker.num_workers))
+
+
+class Naive(IterableDataset):
+    def __iter__(self):
+        return iter(range(6))
+
+
+def read(data):
+    """How many items all ranks read together."""
+    loader = DataLoader(data, num_workers=2, multiprocessing_context="fork")
+    count = torch.tensor(len(list(loader)), device=device)
+    dist.all_reduce(count)
+    return count.item()
+
+
+with process_group() as device:
+    record("naive", naive=read(Naive()))
+    record("split", split=read(Stream(dist.get_rank(), dist.get_world_size())))
