@@ -31,7 +31,7 @@ show("01_why_ddp/ddp.py", light="lesson 07")
 # %% [markdown]
 # ## A shard for each rank
 #
-# DDP averages gradients. It does not look at your data, so somebody must see to it that no two ranks work on the same samples. The samples that a rank gets in one epoch are its **shard**. The next script makes one by hand, then asks torch's `DistributedSampler`.
+# DDP averages gradients. It does not look at your data, so something else must give the ranks different samples. The samples that a rank gets in one epoch are its **shard**. The next script makes one by hand, then asks torch's `DistributedSampler`.
 
 # %%
 show("07_distributed_sampler/by_hand.py")
@@ -50,14 +50,14 @@ compare(guess, run.values("first")[1][2])
 #
 # <details><summary>Does every process copy the data?</summary>
 #
-# The sampler copies nothing: it deals numbers. But every rank has a dataset object of its own, with all the samples in it: `run.values("data")`. What that object loads into memory is there once for each rank. What it reads from disk when a sample is asked for is not. A file that is [memory-mapped](https://numpy.org/doc/stable/reference/generated/numpy.memmap.html) for reading is in memory once for all ranks of a machine.
+# The sampler copies nothing: it deals numbers. But every rank has a dataset of its own, with all the samples: `run.values("data")`. What it loads into memory is there once for each rank. A file that is [memory-mapped and shared](https://docs.pytorch.org/docs/stable/generated/torch.from_file.html) is there once for all ranks of a machine.
 #
 # </details>
 
 # %% [markdown]
 # ## A new order in each epoch
 #
-# Without `shuffle=False` the sampler shuffles. All ranks must shuffle alike, or their shards would overlap. So the order comes from a seed that they share, and the sampler must be told the epoch.
+# Without `shuffle=False` the sampler shuffles. All ranks must shuffle alike, or their shards would overlap. So they share a seed, and the sampler must be told the epoch.
 
 # %%
 show("07_distributed_sampler/epochs.py", light="set_epoch")
@@ -76,7 +76,7 @@ compare(guess, first == second)
 views.shard_map({"without set_epoch": same, "with set_epoch": fresh})
 
 # %% [markdown]
-# Shuffled once, then repeated: the sampler starts from the same seed each time.
+# Without it, the sampler starts from the same seed each time.
 
 # %% [markdown]
 # ## What is lost without it
@@ -118,18 +118,18 @@ step_0(same, 0) == step_0(same, 1), step_0(fresh, 0) == step_0(fresh, 1)
 views.sampler(length=10, world_size=4)
 
 # %% [markdown]
-# Run the cell, then move the sliders. Which lengths need no padding on 4 ranks? What does `drop_last` do? Which samples are left out in the next epoch, with `shuffle`?
+# Run the cell, then move the sliders. Which lengths need no padding on 4 ranks? What does `drop_last` do? And with `shuffle`, in another epoch?
 #
 # <details><summary>What you can find</summary>
 #
-# Multiples of 4. `drop_last` leaves samples out in place of padding: fewer than one for each rank. With `shuffle`, other ones in other epochs, as a rule.
+# Multiples of 4. `drop_last` leaves out what does not divide, in place of padding. With `shuffle`, other samples are left out in other epochs.
 #
 # </details>
 
 # %% [markdown]
 # ## Contrast: a test set, whole and padded
 #
-# In training, a few samples more hardly count. In a test they do. A model gets samples 1 and 2 of 10 wrong.
+# In a test, padding counts. A model gets samples 1 and 2 of 10 wrong.
 
 # %%
 show("07_distributed_sampler/accuracy.py", light=["right =", "shard", "all_reduce("])
@@ -147,18 +147,18 @@ compare(guess, four.values("accuracy")[0])
 [(run.values("evaluated")[0], run.values("accuracy")[0]) for run in (one, four)]
 
 # %% [markdown]
-# 12 samples are evaluated, and sample 1 is wrong twice. Every rank reports the same wrong number. You will count exactly in the exercise. `ddp.py` avoids the sampler here: slices may differ in length, and nothing is padded.
+# The ranks evaluated 12 samples, and sample 1 was wrong twice. You will count exactly in the exercise. `ddp.py` tests without a sampler: its slices may differ in length, so nothing is padded.
 
 # %% [markdown]
 # ## Fewer samples than ranks
 #
-# 3 samples on 8 ranks, read by a `DataLoader`: `padded` with the sampler's defaults, `dropped` with `drop_last=True`. Which do you expect to raise an error?
+# 3 samples on 8 ranks: `padded` without `drop_last`, `dropped` with it. Which do you expect to raise an error?
 
 # %%
 launch("07_distributed_sampler/few.py", world_size=8)
 
 # %% [markdown]
-# None does. The padding wraps around as often as it must. `drop_last` leaves every rank without a step: a training loop over it "succeeds" and has learned nothing. So check that `len(loader) > 0`.
+# None does. The padding wraps around as often as it must. `drop_last` leaves every rank without a step: a training loop "succeeds" and has learned nothing. So check that `len(loader) > 0`.
 
 # %% [markdown]
 # ## Batch size and steps
@@ -179,14 +179,14 @@ for name, run in {"1 rank": one, "2 ranks": two, "2 ranks, no sampler": bare}.it
     print(f"{name}: {steps} steps of {batch} samples, {steps * batch} in all")
 
 # %% [markdown]
-# DDP does not split the data. Without a sampler each rank reads all of it, and two ranks do twice the work for one epoch.
+# DDP does not split the data. Without a sampler each rank reads all of it: twice the work.
 #
 # - Global batch: `batch_size` times the number of ranks.
 # - Steps: the length of a shard, divided by `batch_size`, rounded up.
 #
 # <details><summary>A sampler and <code>shuffle=True</code>?</summary>
 #
-# `DataLoader` raises `ValueError: sampler option is mutually exclusive with shuffle`. Shuffling is the sampler's work: leave `shuffle` away there.
+# `DataLoader` [raises](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/data/dataloader.py) `ValueError: sampler option is mutually exclusive with shuffle`. Shuffling is the sampler's work.
 #
 # </details>
 
@@ -229,7 +229,7 @@ views.shard_map({"seed=rank": broken})
 # %% [markdown]
 # <details><summary>Fault, line and cause</summary>
 #
-# Some samples go to several ranks, others to nobody. The cause is `seed=dist.get_rank()`: each rank picks its places from a different order. Of many samples, 4 ranks would meet about 1 − (3/4)⁴ = 68% in an epoch. The sampler's seed must be the same on all ranks. A seed of its own is for what should differ, such as dropout.
+# Some samples go to several ranks, others to nobody. The cause is `seed=dist.get_rank()`: each rank picks its places from a different order. Of many samples, 4 ranks would meet 1 − (3/4)⁴ = 68% in an epoch. The sampler's seed must be the same on all ranks.
 #
 # </details>
 
