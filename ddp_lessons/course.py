@@ -81,6 +81,8 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "06_gradient_averaging/arrows.py": Demo(exact=True),
         "06_gradient_averaging/splits.py": Demo(exact=True),
         "06_gradient_averaging/one_process.py": Demo(world_size=1, exact=True),
+        # By hand only where the samples divide.
+        "07_distributed_sampler/by_hand.py": Demo(world_size=5, exact=True),
         "07_distributed_sampler/epochs.py": Demo(args=("8", "2", "set_epoch")),
         "07_distributed_sampler/accuracy.py": Demo(world_size=4),
         "07_distributed_sampler/few.py": Demo(world_size=8),

@@ -50,7 +50,7 @@ class Sliders:
         for name, value in self.settings.items():
             if isinstance(value, bool):
                 boxes[name] = ipywidgets.Checkbox(value=value, description=name, indent=False)
-                boxes[name].layout.width = "auto"
+                boxes[name].layout.width, boxes[name].layout.margin = "auto", "2px 1.5em"
             else:
                 low, high = self.limits[name]
                 sliders[name] = ipywidgets.IntSlider(

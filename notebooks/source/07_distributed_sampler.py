@@ -60,7 +60,7 @@ compare(guess, run.values("first")[1][2])
 # Without `shuffle=False` the sampler shuffles. All ranks must shuffle alike, or their shards would overlap. So they share a seed, and the sampler must be told the epoch.
 
 # %%
-show("07_distributed_sampler/epochs.py", light="set_epoch")
+show("07_distributed_sampler/epochs.py", light=["DistributedSampler(", "set_epoch("])
 
 # %% [markdown]
 # > **Guess.** Somebody forgets `set_epoch`. Does rank 0 get its samples of epoch 0 again in epoch 1, in the same order? True or False?
@@ -203,7 +203,7 @@ launch("07_distributed_sampler/stream.py", world_size=2)
 #
 # <details><summary>How does a loader worker know its part?</summary>
 #
-# From the rank, and from `get_worker_info()`, which says which loader worker of its rank it is ([documentation](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset)). With a sampler none of this is needed: the sampler runs in the rank itself, and loader workers only fetch what it names. With `num_workers=2`, N ranks start 2N of them.
+# From its rank, and from [`get_worker_info()`](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.get_worker_info): see [stream.py](../ddp_lessons/scripts/07_distributed_sampler/stream.py). With a sampler none of this is needed. The sampler runs in the rank itself, and loader workers only fetch what it names.
 #
 # </details>
 

@@ -7,7 +7,12 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ddp_lessons.worker import process_group, record
 
 
-class Stream(IterableDataset):
+class Naive(IterableDataset):
+    def __iter__(self):
+        return iter(range(6))
+
+
+class Split(IterableDataset):
     def __init__(self, rank, world_size):
         self.rank, self.world_size = rank, world_size
 
@@ -17,13 +22,9 @@ class Stream(IterableDataset):
         return iter(range(reader, 6, self.world_size * worker.num_workers))
 
 
-class Naive(IterableDataset):
-    def __iter__(self):
-        return iter(range(6))
-
-
 def read(data):
     """How many items all ranks read together."""
+    # fork: other ways of starting would run this script again in each loader worker
     loader = DataLoader(data, num_workers=2, multiprocessing_context="fork")
     count = torch.tensor(len(list(loader)), device=device)
     dist.all_reduce(count)
@@ -32,4 +33,4 @@ def read(data):
 
 with process_group() as device:
     record("naive", naive=read(Naive()))
-    record("split", split=read(Stream(dist.get_rank(), dist.get_world_size())))
+    record("split", split=read(Split(dist.get_rank(), dist.get_world_size())))
