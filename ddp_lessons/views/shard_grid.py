@@ -20,7 +20,8 @@ from ddp_lessons.views.theme import (
     rank_colour,
 )
 
-MOST_SAMPLES, MOST_RANKS, MOST_EPOCH = 40, 8, 9
+MOST_SAMPLES, MOST_RANKS = 40, 8
+LIMITS = {"length": (0, MOST_SAMPLES), "world_size": (1, MOST_RANKS), "epoch": (0, 9)}
 WIDTH = 8.4  # inches
 LABEL, GAP = 0.8, 0.5  # inches: for the names of ranks, between two grids
 HEAD, EPOCH = 0.36, 0.22  # inches: for a title, for the names of epochs
@@ -55,13 +56,6 @@ def sampler(
 
     Raises ValueError outside 0 to 40 samples, 1 to 8 ranks and epochs 0 to 9.
     """
-    for name, value, low, high in (
-        ("length", length, 0, MOST_SAMPLES),
-        ("world_size", world_size, 1, MOST_RANKS),
-        ("epoch", epoch, 0, MOST_EPOCH),
-    ):
-        if not low <= value <= high:
-            raise ValueError(f"{name} is a whole number from {low} to {high}, not {value}")
     settings = {
         "length": length,
         "world_size": world_size,
@@ -69,12 +63,10 @@ def sampler(
         "shuffle": shuffle,
         "drop_last": drop_last,
     }
-    limits = {
-        "length": (0, MOST_SAMPLES),
-        "world_size": (1, MOST_RANKS),
-        "epoch": (0, MOST_EPOCH),
-    }
-    return Sliders(_sampler(**settings), partial(_sampler, framed=True), settings, limits)
+    for name, (low, high) in LIMITS.items():
+        if not low <= settings[name] <= high:
+            raise ValueError(f"{name} is a whole number from {low} to {high}, not {settings[name]}")
+    return Sliders(_sampler(**settings), partial(_sampler, framed=True), settings, LIMITS)
 
 
 def _sampler(

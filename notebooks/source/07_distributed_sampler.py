@@ -57,7 +57,7 @@ compare(guess, run.values("first")[1][2])
 # %% [markdown]
 # ## A new order in each epoch
 #
-# Without `shuffle=False` the sampler shuffles. All ranks must shuffle alike, or their shards would overlap. So they share a seed, and the sampler must be told the epoch.
+# Without `shuffle=False` the sampler shuffles. All ranks must shuffle alike, or their shards would overlap. So they share a seed. For a new order, the sampler must be told the epoch.
 
 # %%
 show("07_distributed_sampler/epochs.py", light=["DistributedSampler(", "set_epoch("])
@@ -76,7 +76,7 @@ compare(guess, first == second)
 views.shard_map({"without set_epoch": same, "with set_epoch": fresh})
 
 # %% [markdown]
-# Without it, the sampler starts from the same seed each time.
+# Without `set_epoch`, the sampler starts from the same seed each time.
 
 # %% [markdown]
 # ## What is lost without it
@@ -96,7 +96,7 @@ compare(guess, 10_000 - len(met))
 views.samples_met({"without set_epoch": same, "with set_epoch": fresh})
 
 # %% [markdown]
-# Rank 0 meets only its own fifth. But its model learns from all of them, because every step uses the gradients of all ranks. What is lost is the shuffling. Which samples make the first step of an epoch, with 4 from each rank?
+# Rank 0 meets only its own fifth. But its model learns from all samples, because every step uses the gradients of all ranks. What is lost is the new order. Which samples make the first step of an epoch, with 4 from each rank?
 
 
 # %%
