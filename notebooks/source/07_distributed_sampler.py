@@ -246,12 +246,12 @@ from torch.utils.data import DataLoader, DistributedSampler
 from ddp_lessons.worker import process_group, record
 
 with process_group():
-    data, orders = list(range(64)), []
+    data, orders = list(range(64)), {}
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, sampler=sampler)  # your line: global batch 8
     for epoch in range(2):
         ...  # your line
-        orders.append(torch.cat(list(loader)).tolist())
+        orders[epoch] = torch.cat(list(loader)).tolist()
     record("loader", steps=len(loader), changes=orders[0] != orders[1])
 
 # %% [markdown]

@@ -121,12 +121,12 @@ def test_with_a_seed_for_each_rank_four_ranks_meet_68_percent_and_nothing_compla
 
 
 def test_the_lessons_missing_lines_give_8_steps_and_another_order(tmp_path):
-    body = """data, orders = list(range(64)), []
+    body = """data, orders = list(range(64)), {}
 sampler = DistributedSampler(data)
 loader = DataLoader(data, batch_size=8 // dist.get_world_size(), sampler=sampler)
 for epoch in range(2):
     sampler.set_epoch(epoch)
-    orders.append(torch.cat(list(loader)).tolist())
+    orders[epoch] = torch.cat(list(loader)).tolist()
 record("loader", steps=len(loader), changes=orders[0] != orders[1])"""
     run = launch(script(tmp_path, body), 2)
     assert run.values("steps") == [8, 8]
