@@ -29,6 +29,7 @@ _HOMES = {
     "sampler": "shard_grid",
     "samples_met": "epochs",
     "shard_map": "shard_grid",
+    "timeline": "step_lanes",
     "waits": "waiting",
 }
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "sampler",
     "samples_met",
     "shard_map",
+    "timeline",
     "waits",
 ]
 

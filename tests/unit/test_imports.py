@@ -110,6 +110,7 @@ MAY_IMPORT = {
         "views.call_layout",
         "views.call_words",
         "views.ends",
+        "views.exposure",
         "views.messages",
         "views.player",
         "views.ring_states",
