@@ -33,6 +33,7 @@ LESSONS = (
     Lesson("05_ring_all_reduce", "Build an all-reduce from sends", 40, ranks=4),
     Lesson("06_gradient_averaging", "Average gradients across ranks", 40),
     Lesson("07_distributed_sampler", "Give every rank its samples", 40),
+    Lesson("08_inside_ddp", "Look inside DDP", 40),
 )
 
 
@@ -86,6 +87,10 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "07_distributed_sampler/epochs.py": Demo(args=("8", "2", "set_epoch")),
         "07_distributed_sampler/accuracy.py": Demo(world_size=4),
         "07_distributed_sampler/few.py": Demo(world_size=8),
+        # What the profiler sees bears the backend's name.
+        "08_inside_ddp/one_step.py": Demo(device="cpu"),
+        "08_inside_ddp/overlap.py": Demo(device="cpu"),
+        "08_inside_ddp/shapes.py": Demo(exact=True, fails=True),
     }
 )
 

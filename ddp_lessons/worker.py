@@ -9,6 +9,7 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -108,6 +109,7 @@ class Span:
     line: int
     start: float = field(default_factory=time.monotonic)
     stop: float | None = None
+    thread: int = field(default_factory=threading.get_ident)
 
     def end(self) -> None:
         if self.stop is None:
@@ -137,6 +139,8 @@ class _Trace:
         import torch
         from torch.profiler import ProfilerActivity, profile
 
+        if torch.autograd._profiler_enabled():
+            raise RuntimeError("trace() cannot begin: a profiler is at work already")
         kinds = [ProfilerActivity.CPU]
         if torch.cuda.is_initialized():
             kinds.append(ProfilerActivity.CUDA)
@@ -149,11 +153,13 @@ class _Trace:
 
     def __exit__(self, *error: object) -> None:
         self.profiler.__exit__(*error)
+        # Threads race: in the order of time, two runs of one script would differ.
+        here = threading.get_ident()
+        self.spans.sort(key=lambda one: one.thread != here)
         for one in self.spans:
             times = {"times": [one.start, one.stop]}
             _write("span", one.start, one.line, {"span": one.name, **one.values, **times})
         found = [self._event(one) for one in self._kept()]
-        # Two threads of gloo race: in the order of time, two runs of one script would differ.
         for values in sorted(found, key=_place):
             values.pop("place")
             _write("event", values["times"][0], self.line, values)
@@ -204,16 +210,16 @@ def trace(*events: str) -> _Trace:
 
     When the block ends, also by an error, each span becomes a record "span": `span` (its name), the
     values that it was given, and `times`, its begin and end in monotonic seconds as in record(); an
-    end of None is that of a span that never ended. Each profiler event whose name begins with one
-    of `events` becomes a record "event": `event` (its name), `during` (the span that had begun last
-    when the event began, None outside of all), `numbers` (entries of its input tensors) and
-    `times`. Without `events` those are the collectives that gloo or NCCL carried out, the ones of
-    DDP included.
+    end of None is that of a span that never ended. Those that the thread of the block began come
+    first, in their order. Each profiler event whose name begins with one of `events` becomes a
+    record "event": `event` (its name), `during` (the span that had begun last when the event began,
+    None outside of all), `numbers` (entries of its input tensors) and `times`. Without `events`
+    those are the collectives that gloo or NCCL carried out, the ones of DDP included.
 
     Spans are timed on the host: on a GPU they say when work was queued. The profiler sees the
     thread of the block, autograd's and the backend's, not a thread that the script started. It
     costs time, so what is traced is not what a step takes without it. Raises what record() raises,
-    and RuntimeError where another profiler is at work. Sources: torch.profiler's documentation, and
-    ProcessGroupGloo.cpp and ProcessGroupNCCL.cpp for the names.
+    and RuntimeError inside another trace() or profiler. Sources: the documentation of
+    torch.profiler; ProcessGroupGloo.cpp and ProcessGroupNCCL.cpp for the names.
     """
     return _Trace(events or COMMUNICATION, sys._getframe(1).f_lineno)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-import os
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from ddp_lessons.run import Rank, Run
 from ddp_lessons.views import exposure
 
 LESSON = "08_inside_ddp"
+ROOT = Path(__file__).resolve().parents[2]
 STEPS = 6
 SAME = 1e-9
 
@@ -356,10 +357,24 @@ def test_models_of_other_shapes_are_refused_when_they_are_wrapped():
     assert [record.name for record in caught.value.run.records] == ["before wrapping"] * 2
 
 
+def test_the_folded_lines_complete_the_cell(tmp_path):
+    text = (ROOT / "notebooks" / "source" / f"{LESSON}.py").read_text(encoding="utf-8")
+    cell = text.partition("# %%ranks -n 2 -o mine\n")[2].partition("# %% [markdown]")[0]
+    answer = text.partition("<summary>The two lines</summary>")[2]
+    wrap, loop = re.findall(r"`([^`]+)`", answer)[:2]
+    lines = cell.splitlines()
+    for begin, new in (("    model = DDP(", wrap), ("    for _ in", loop)):
+        [place] = [n for n, line in enumerate(lines) if line.startswith(begin)]
+        lines[place] = f"    {new}"
+    script = tmp_path / "complete.py"
+    script.write_text("\n".join(lines), encoding="utf-8")
+    assert launch(script, 2).values("buckets") == ["256, 256, 256, 256"] * 2
+
+
 def test_the_lesson_does_not_hold_the_exercises_answer():
     """08/async_hooks: overlapped averaging with asynchronous hooks."""
-    source = Path(__file__).parents[2] / "notebooks" / "source" / f"{LESSON}.py"
+    source = ROOT / "notebooks" / "source" / f"{LESSON}.py"
     files = [*(scripts.HERE / LESSON).glob("*.py"), source]
     for path in files:
         text = path.read_text(encoding="utf-8")
-        assert "async_op" not in text and ".wait()" not in text, os.fspath(path.name)
+        assert "async_op" not in text and ".wait()" not in text, path.name

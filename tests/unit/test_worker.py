@@ -112,6 +112,15 @@ def test_a_span_may_end_on_another_thread_and_ends_once(records):
     assert values(records(), "span")[0]["times"] == [moment.start, stop]
 
 
+def test_spans_of_other_threads_come_last_however_they_raced(records):
+    with worker.trace() as span:
+        thread = threading.Thread(target=lambda: span("other").end())
+        thread.start()
+        thread.join()
+        span("own").end()
+    assert [one["span"] for one in values(records(), "span")] == ["own", "other"]
+
+
 def test_a_span_that_never_ended_says_so_and_an_error_loses_no_span(records):
     with pytest.raises(ZeroDivisionError), worker.trace() as span:
         span("left open")
@@ -143,6 +152,15 @@ def test_an_event_of_the_profiler_lies_in_the_span_that_made_it(records):
     assert {record["line"] for record in found if record["name"] == "event"} == {
         record["line"] - 1 for record in found if record["values"].get("span") == "outer"
     }
+
+
+def test_a_trace_inside_a_trace_is_refused_and_the_outer_one_goes_on(records):
+    with worker.trace("aten::mm") as span:
+        with pytest.raises(RuntimeError, match="a profiler is at work already"), worker.trace():
+            pass
+        with span("after"):
+            torch.ones(2, 2) @ torch.ones(2, 2)
+    assert [event["during"] for event in values(records(), "event")] == ["after"]
 
 
 def test_without_collectives_there_is_no_event(records):

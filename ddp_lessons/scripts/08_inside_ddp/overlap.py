@@ -20,7 +20,7 @@ torch.set_num_threads(1)  # for the arithmetic
 def slow(state, bucket):
     """Average as DDP does, but over a network that carries one bucket at a time, with a delay."""
     number, gradients = bucket.index(), bucket.buffer()
-    average = torch.futures.Future()
+    average = torch.futures.Future(devices=[device] if device.type == "cuda" else None)
 
     def travel():
         delay = gradients.nbytes / SPEED
