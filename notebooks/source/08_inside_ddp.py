@@ -41,18 +41,16 @@ show("08_inside_ddp/one_step.py", light=["trace()", "span("])
 
 # %%
 guess = None  # "wrap", "forward", "backward" or "step"
-traced = launch("08_inside_ddp/one_step.py", world_size=2, device="cpu")
-spans = {r.values["span"]: [] for r in traced[0].records if r.name == "span"}
-for event in (r.values for r in traced[0].records if r.name == "event"):
-    collective = event["event"].partition(":")[2]
-    spans[event["during"]].append((collective, event["numbers"]))
-compare(guess, [name for name in spans if not spans[name]][0])
+run = launch("08_inside_ddp/one_step.py", world_size=2, device="cpu")
+events = [record.values for record in run[0].records if record.name == "event"]
+silent = {"wrap", "forward", "backward", "step"} - {event["during"] for event in events}
+compare(guess, *silent)
 
 # %%
-spans  # on rank 0: which collective, of how many numbers
+[(event["during"], event["event"].partition(":")[2], event["numbers"]) for event in events]
 
 # %% [markdown]
-# All 38 gradients travel in the backward, in one all-reduce. `optimizer.step()` sends nothing: each rank takes the step that its own gradients tell.
+# Each row: in which span, which collective, of how many numbers. All 38 gradients travel in the backward, in one all-reduce. `optimizer.step()` sends nothing: each rank takes the step that its own gradients tell.
 #
 # <details><summary>What travels when DDP wraps the model?</summary>
 #
@@ -176,11 +174,13 @@ compare(guess, "both" if len(late) == 2 else late[0])
 views.timeline({"One bucket": runs["one"], "A bucket for each layer": runs["many"]})
 
 # %% [markdown]
+# (This is the quickest of the steps that the script traced: the one that other programs disturbed least.)
+#
 # The last bucket is full only when the last gradient is ready, and then nothing is left to compute. So some part is always exposed: with one bucket all of it, with many at least the last.
 #
 # <details><summary>Then why not a bucket for each parameter?</summary>
 #
-# Because each message has its price. DDP's default is 25 MiB, and 1 MiB for the first bucket, so that the first message starts early.
+# Because each message has its price. DDP's default is 25 MiB, and 1 MiB for the first bucket, so that the first message starts early ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py), `_BucketCapacityConfig`).
 #
 # </details>
 
@@ -219,7 +219,7 @@ launch("08_inside_ddp/shapes.py", world_size=2)
 # %% [markdown]
 # ## Complete it
 #
-# DDP itself tells how large the rebuilt buckets are. Two lines must change. You are done when both ranks record four buckets of 256 bytes.
+# The first layer is trained already and shall stay as it is. The others shall have a bucket each. Two lines are missing. You are done when both ranks record three buckets of 256 bytes.
 
 # %%
 # %%ranks -n 2 -o mine
@@ -230,16 +230,18 @@ from ddp_lessons.worker import process_group, record
 
 with process_group() as device:
     layers = [nn.Linear(8, 8, bias=False) for _ in range(4)]  # 8 * 8 * 4 bytes each
-    model = DDP(nn.Sequential(*layers).to(device))  # 1. your line: a bucket for each layer
-    for _ in range(1):  # 2. your line: when are buckets rebuilt?
+    ...  # 1. your line: the first layer needs no gradient
+    model = DDP(nn.Sequential(*layers).to(device))  # 2. your line: smaller buckets
+    for _ in range(3):  # each forward notes the buckets of the step before
         model(torch.ones(1, 8, device=device)).sum().backward()
-    told = model._get_ddp_logging_data()
-    record("told", buckets=told.get("rebuilt_bucket_sizes"))
+    record("told", buckets=model._get_ddp_logging_data()["rebuilt_bucket_sizes"])
 
 # %% [markdown]
 # <details><summary>The two lines</summary>
 #
-# `model = DDP(nn.Sequential(*layers).to(device), bucket_cap_mb=8 * 8 * 4 / 2**20)` and `for _ in range(2):`
+# `layers[0].requires_grad_(False)` and `model = DDP(nn.Sequential(*layers).to(device), bucket_cap_mb=8 * 8 * 4 / 2**20)`
+#
+# The first must come before DDP wraps the model: then it sees which parameters have a gradient.
 #
 # </details>
 
@@ -267,5 +269,5 @@ with process_group() as device:
 # ## In practice
 #
 # - **On NCCL.** An all-reduce is put into a queue of the GPU, and the call returns at once. At the end of the backward, the GPU waits for the buckets and Python does not: it goes on to `step()`, whose work queues up behind them ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So there a span that Python times says when work was queued. The traces on this page ask for the CPU.
-# - **Many machines.** Networks between machines are slower, so more is exposed. Lesson 12 measures.
+# - **Many machines.** The network between machines is usually slower than the links inside one, so more is exposed.
 # - **Fine print.** `gradient_as_bucket_view=True` saves the copy: gradients then live in the buckets. The [design note](https://docs.pytorch.org/docs/stable/notes/ddp.html) describes the parts by their names in the source.

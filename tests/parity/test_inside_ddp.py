@@ -361,14 +361,14 @@ def test_the_folded_lines_complete_the_cell(tmp_path):
     text = (ROOT / "notebooks" / "source" / f"{LESSON}.py").read_text(encoding="utf-8")
     cell = text.partition("# %%ranks -n 2 -o mine\n")[2].partition("# %% [markdown]")[0]
     answer = text.partition("<summary>The two lines</summary>")[2]
-    wrap, loop = re.findall(r"`([^`]+)`", answer)[:2]
+    freeze, wrap = re.findall(r"`([^`]+)`", answer)[:2]
     lines = cell.splitlines()
-    for begin, new in (("    model = DDP(", wrap), ("    for _ in", loop)):
+    for begin, new in (("    ...", freeze), ("    model = DDP(", wrap)):
         [place] = [n for n, line in enumerate(lines) if line.startswith(begin)]
         lines[place] = f"    {new}"
     script = tmp_path / "complete.py"
     script.write_text("\n".join(lines), encoding="utf-8")
-    assert launch(script, 2).values("buckets") == ["256, 256, 256, 256"] * 2
+    assert launch(script, 2).values("buckets") == ["256, 256, 256"] * 2
 
 
 def test_the_lesson_does_not_hold_the_exercises_answer():
