@@ -84,7 +84,7 @@ def test_the_quickest_of_the_steps_like_the_last_is_drawn_the_same_on_all_ranks(
     quick = one_step(0, [(6.1, 6.2)])  # one bucket, as in DDP's first step
     slow, good = one_step(100, MANY[:2] + [(7.0, 30.0)]), one_step(200, MANY)
     last = one_step(300, MANY[:2] + [(7.0, 20.0)])
-    other = [one_step(100 * n, sent) for n, sent in enumerate([LATE, MANY, MANY, MANY])]
+    other = [one_step(100 * n, sent) for n, sent in enumerate([[(6.1, 6.2)], MANY, MANY, MANY])]
     found = exposure.steps(made(quick + slow + good + last, sum(other, [])))
     assert [step.forward[0] for step in found] == [200, 200]
 
