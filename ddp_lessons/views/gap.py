@@ -45,7 +45,7 @@ def parameter_gap(runs: Mapping[str, Run | tuple[Run, Run]]) -> Picture:
     axes.set_axisbelow(True)
     axes.set_xlabel("step", color=INK, fontsize=10)
     axes.set_title(_title(runs), color=INK, fontsize=11, fontweight="bold", loc="left")
-    told = "; ".join(f"{title} {_told(line[-1])}" for title, line in found.items())
+    told = "; ".join(f"{title} {told_gap(line[-1])}" for title, line in found.items())
     return picture(figure, f"{_title(runs)} after step {last}: {told}.")
 
 
@@ -96,7 +96,7 @@ def _label(axes: Any, found: Mapping[str, list[float]], highest: float) -> None:
         level = max(line[-1] / highest, lowest)
         lowest = level + 0.1
         axes.annotate(
-            f"{title}: {_told(line[-1])}",
+            f"{title}: {told_gap(line[-1])}",
             (len(line), line[-1]),
             (1.02, (level + 0.03) / 1.11),
             textcoords="axes fraction",
@@ -108,7 +108,7 @@ def _label(axes: Any, found: Mapping[str, list[float]], highest: float) -> None:
         )
 
 
-def _told(gap: float) -> str:
+def told_gap(gap: float) -> str:
     """Two digits. Small gaps come from rounding, in which machines differ."""
     for limit in ("1e-6", "0.001"):
         if gap < float(limit):

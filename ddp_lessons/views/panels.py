@@ -1,0 +1,100 @@
+"""Traps beside their mends: the parameter gap step by step, a panel a trap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ddp_lessons.run import Run
+from ddp_lessons.views.gap import SAME, gaps, told_gap
+from ddp_lessons.views.theme import INK, LINE, RANKS, Picture, new_figure, picture, plain_axes
+
+TRAP = RANKS[3]  # the first two colours stand for ranks
+BETWEEN = 1.6  # steps of room from a panel to the next
+WIDE = 14  # letters in a line of a panel's title
+Pair = tuple[list[float], list[float]]  # the gaps of a trap and of its mend, step by step
+
+
+def gap_panels(
+    traps: Mapping[str, Run], mends: Mapping[str, Run], to: Mapping[str, Run] | None = None
+) -> Picture:
+    """The parameter gap of each trap and of its mend, by title: a panel each, on one scale.
+
+    It is the gap between the ranks; for a title in `to`, that of any rank to rank 0 of the run
+    there. Every step must have recorded parameters, a flat list. Raises ValueError if a trap has no
+    mend under its title, if one took more steps than another, and for what parameter_gap() refuses.
+    """
+    to = to or {}
+    if not traps or traps.keys() != mends.keys() or not to.keys() <= traps.keys():
+        raise ValueError("every trap needs its mend, under the same title")
+    found = {title: _pair(traps[title], mends[title], to.get(title)) for title in traps}
+    counts = {len(line) for pair in found.values() for line in pair}
+    if len(counts) > 1:
+        raise ValueError(f"the panels share their steps, and these runs took {sorted(counts)}")
+    steps = counts.pop()
+    top = max(max(line) for pair in found.values() for line in pair)
+    highest = top if top >= SAME else 1.0  # rounding does not fill the picture
+    pace = steps + BETWEEN
+    figure = new_figure(0.26 * pace * len(found) + 0.6, 3.2)
+    axes = plain_axes(figure)
+    for index, (title, pair) in enumerate(found.items()):
+        measured = f"to {_name(to[title])}" if title in to else "between ranks"
+        _panel(axes, index * pace, title, measured, pair, highest)
+    ticks = [index * pace + step for index in range(len(found)) for step in range(steps)]
+    axes.set_xticks(ticks, [str(step + 1) for _ in found for step in range(steps)])
+    axes.set_xlim(-0.5, pace * len(found) - BETWEEN)
+    axes.set_ylim(-0.06 * highest, 1.62 * highest)
+    axes.set_yticks([tick for tick in axes.get_yticks() if 0 <= tick <= 1.05 * highest])
+    axes.set_xlabel("step", color=INK, fontsize=10)
+    return picture(figure, _sentence(found, traps, to))
+
+
+def _pair(trap: Run, mend: Run, to: Run | None) -> Pair:
+    return (gaps(trap), gaps(mend)) if to is None else (gaps((trap, to)), gaps((mend, to)))
+
+
+def _name(run: Run) -> str:
+    return "one process" if len(run) == 1 else run.script.rpartition("/")[2]
+
+
+def _panel(axes: Any, left: float, title: str, measured: str, pair: Pair, highest: float) -> None:
+    trap, mend = pair
+    places = [left + step for step in range(len(trap))]
+    axes.plot([left - 0.3, places[-1] + 0.3], [0, 0], color=LINE, lw=1, zorder=0)
+    axes.plot(places, mend, color=INK, marker="s", ms=4, lw=2, clip_on=False)
+    axes.plot(places, trap, color=TRAP, marker="o", ms=6, lw=2.4, clip_on=False)
+    head = {"color": INK, "ha": "left", "va": "top"}
+    axes.text(left - 0.3, 1.6 * highest, _broken(title), fontsize=11, fontweight="bold", **head)
+    axes.text(left - 0.3, 1.3 * highest, measured, fontsize=9.5, **head)
+    for word, line in {"trap": trap, "mend": mend}.items():
+        axes.annotate(
+            f"{word} {told_gap(line[-1]) if line[-1] >= SAME else 0}",
+            (places[-1] + 0.3, line[-1]),
+            (0, 7),
+            textcoords="offset points",
+            ha="right",
+            color=INK,
+            fontsize=10,
+            annotation_clip=False,
+        )
+
+
+def _broken(title: str) -> str:
+    """The title in lines of a panel's width."""
+    rows = [""]
+    for word in title.split():
+        if rows[-1] and len(rows[-1]) + 1 + len(word) > WIDE:
+            rows.append("")
+        rows[-1] = f"{rows[-1]} {word}".strip()
+    return "\n".join(rows)
+
+
+def _sentence(found: Mapping[str, Pair], traps: Mapping[str, Run], to: Mapping[str, Run]) -> str:
+    told = []
+    for title, (trap, mend) in found.items():
+        words = f"{title} {told_gap(trap[-1])}, mended {told_gap(mend[-1])}"
+        if title in to:
+            between = told_gap(gaps(traps[title])[-1])
+            words += f" (to {_name(to[title])}; between its ranks the trap has {between})"
+        told.append(words)
+    return "Parameter gap after the last step: " + "; ".join(told) + "."
