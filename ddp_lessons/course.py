@@ -34,6 +34,7 @@ LESSONS = (
     Lesson("06_gradient_averaging", "Average gradients across ranks", 40),
     Lesson("07_distributed_sampler", "Give every rank its samples", 40),
     Lesson("08_inside_ddp", "Look inside DDP", 40),
+    Lesson("09_ddp_contract", "Know what DDP does not do", 35),
 )
 
 
@@ -91,6 +92,16 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "08_inside_ddp/one_step.py": Demo(device="cpu"),
         "08_inside_ddp/overlap.py": Demo(device="cpu"),
         "08_inside_ddp/shapes.py": Demo(exact=True, fails=True),
+        # Two samples for two ranks.
+        "09_ddp_contract/through_module.py": Demo(exact=True),
+        "09_ddp_contract/unfrozen.py": Demo(exact=True),
+        "09_ddp_contract/loaded.py": Demo(exact=True),
+        "09_ddp_contract/pushed.py": Demo(exact=True),
+        "09_ddp_contract/divided.py": Demo(exact=True),
+        "09_ddp_contract/buffers.py": Demo(exact=True),
+        "09_ddp_contract/unused.py": Demo(fails=True),
+        "09_ddp_contract/evaluate.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
+        "09_ddp_contract/uneven.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
     }
 )
 

@@ -1,0 +1,300 @@
+# %% [markdown]
+# # Know what DDP does not do
+#
+# You will walk into ten traps that DDP leaves open, see what each does to the ranks, and mend it.
+#
+# 35 min · 2 ranks on any laptop · needs 06, 07, 08 · new terms: wrapper, inner model, unused parameter
+
+# %% [markdown]
+# ## Recall
+#
+# 1. Forward, backward, step: in which of them does DDP average the gradients?
+# 2. When is a bucket sent?
+# 3. In every epoch the shuffled order is the same. Which call is missing?
+#
+# <details><summary>Answers</summary>
+#
+# 1. In the backward.
+# 2. When every gradient in it is ready.
+# 3. `sampler.set_epoch(epoch)`.
+#
+# </details>
+
+# %% [markdown]
+# These are the lines of lesson 01 that this lesson explains. One goes through DDP, the other past it.
+
+# %%
+from ddp_lessons import WorkerError, compare, launch, show, views
+
+show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
+
+# %% [markdown]
+# ## What DDP does, and when
+#
+# `DDP(model)` returns the **wrapper**. The model that you gave it is the **inner model**, `wrapper.module`.
+#
+# | moment | what DDP does |
+# |---|---|
+# | wrapping | notes which parameters require a gradient; sends rank 0's parameters and buffers to all |
+# | forward of the wrapper | sends rank 0's buffers to all; gets ready for the backward |
+# | backward | averages the gradients of the parameters that it noted |
+#
+# ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never looks at the weights again. What goes wrong outside this table stays wrong, in silence.
+
+# %% [markdown]
+# ## Past the wrapper
+
+# %%
+show("09_ddp_contract/through_module.py", light=["x =", "forward = ", "forward(x)"])
+
+# %% [markdown]
+# > **Guess.** Learning rate 0.1; both weights start at -0.0075. Through the wrapper, both are at -0.4575 after 3 steps. Where are they past it? Write a list.
+
+# %%
+guess = None  # [rank 0, rank 1]
+past = launch("09_ddp_contract/through_module.py", world_size=2)
+compare(guess, [rank.records[2].values["parameters"][0] for rank in past])
+
+# %% [markdown]
+# Each rank trained alone: the wrapper's forward did not run, so it was not ready, and the backward averaged nothing.
+
+# %% [markdown]
+# ## Five traps, five mends
+#
+# | script | trap | mend |
+# |---|---|---|
+# | `through_module` | `model.module(x)` | `model(x)` |
+# | `unfrozen` | a weight is unfrozen after wrapping | wrap anew |
+# | `loaded` | rank 0 alone loads a checkpoint after wrapping | every rank does; or rank 0, before wrapping |
+# | `pushed` | in step 2, rank 1 adds 1 to its weight | every rank does |
+# | `divided` | the averaged gradients are divided by N | DDP has divided: leave them |
+#
+# Each script holds both; `args=["mended"]` chooses the mend.
+#
+# > **Guess.** In how many of the five traps do the ranks end with different weights? Vote, discuss, vote again.
+
+
+# %%
+def each(*args):
+    return {name: launch(f"09_ddp_contract/{name}.py", args=args) for name in five}
+
+
+five = ["through_module", "unfrozen", "loaded", "pushed", "divided"]
+guess = None  # your number
+traps, mends = each(), each("mended")
+compare(guess, sum(a != b for a, b in (run.values("parameters") for run in traps.values())))
+
+# %%
+one = launch("09_ddp_contract/divided.py", world_size=1)
+views.gap_panels(traps, mends, to={"divided": one})
+
+# %% [markdown]
+# The shape names the kind. The gap grows: gradients are not averaged. It stays: weights were changed, and equal steps keep them apart. There is none, and the ranks agree on something wrong: only a single process tells.
+#
+# <details><summary>A checkpoint has names, too</summary>
+#
+# The wrapper's `state_dict()` puts `module.` before each name, and a bare model knows no such name (next cell). Save `model.module.state_dict()`.
+#
+# </details>
+
+# %%
+import torch
+
+saved = dict.fromkeys(traps["loaded"].values("names")[0], torch.ones(1, 1))
+torch.nn.Linear(1, 1, bias=False).load_state_dict(saved, strict=False)
+
+# %% [markdown]
+# ## no_sync acts on the forward
+#
+# `no_sync()` leaves the averaging out on purpose. To count all-reduces, the script gives DDP a function to call in place of its own: a communication hook. Local gradients are 1 and 2 again.
+
+# %%
+show("09_ddp_contract/no_sync.py", light=["calls.append", "with forward", "with backward", "sync = "])
+
+# %% [markdown]
+# > **Guess.** `no_sync` around the backward only. What is the gradient on rank 0?
+
+# %%
+guess = None  # your number
+run = launch("09_ddp_contract/no_sync.py", world_size=2)
+for first, second in zip(*(rank.records for rank in run)):
+    gradients = first.values["gradient"], second.values["gradient"]
+    print(f"{first.name:20}", gradients, "all-reduces:", first.values["all_reduces"])
+compare(guess, run[0].records[2].values["gradient"])
+
+# %% [markdown]
+# The forward decides: it reads a flag, and gets ready or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (last row). That is too late: the ranks keep different gradients. Mend: decide before the forward, and leave the forward inside.
+
+# %% [markdown]
+# ## A parameter that nobody used
+#
+# A parameter that has no part in the loss is an **unused parameter**. It gets no gradient, so its bucket is never complete. In the first step that is the only bucket (lesson 08).
+
+# %%
+show("09_ddp_contract/unused.py", light=["return", "DDP(inner", "range(", "backward()"])
+
+# %% [markdown]
+# > **Guess.** The forward uses one of two layers. In which step does the error come?
+
+
+# %%
+def unused(*args, level="OFF"):
+    try:
+        names = {"TORCH_DISTRIBUTED_DEBUG": level}
+        return launch("09_ddp_contract/unused.py", args=args, env=names)
+    except WorkerError as error:
+        return error.run
+
+
+# %%
+guess = None  # your number
+broken = unused()
+compare(guess, len(broken[0].records) + 1)
+
+# %%
+print("gradients in step 1:", broken.values("gradient"))
+for run in (broken, unused(level="INFO")):
+    print([line for line in run[0].failure.message.splitlines() if line.startswith("Param")])
+
+# %% [markdown]
+# In step 1 nothing was averaged, and nobody said so. The next forward finds the last backward unfinished. By default the error has indices; with `TORCH_DISTRIBUTED_DEBUG=INFO`, names.
+#
+# The mend is to remove the parameter, or `find_unused_parameters=True`.
+#
+# > **Guess.** Both layers are used: one all-reduce a step. How many with `find_unused_parameters=True`?
+
+# %%
+guess = None  # your number
+print("unused.py, gradients: ", unused("find").values("gradient"))
+drift = launch("09_ddp_contract/unfrozen.py", args=["find"]).values("parameters")
+print("unfrozen.py, weights: ", [round(weight, 4) for weight, bias in drift])
+compare(guess, unused("all", "find").values("all_reduces")[0])
+
+# %% [markdown]
+# It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`: the gradients are 1.5. It does not cure `unfrozen.py`: the ranks drift as before.
+
+# %% [markdown]
+# ## Whose running mean?
+#
+# BatchNorm's running mean is a buffer. Each rank updates it from its own batch: new = 0.9 · old + 0.1 · mean of the batch. The means are 1 on rank 0 and -0.25 on rank 1. After step 1 the ranks hold 0.1 and -0.025.
+
+# %%
+show("09_ddp_contract/buffers.py", light=["x =", "backward()", "mended:", "all_reduce", "/="])
+
+# %% [markdown]
+# > **Guess.** What does rank 1 hold after step 2?
+
+# %%
+guess = None  # your number
+own = launch("09_ddp_contract/buffers.py", world_size=2)
+averaged = launch("09_ddp_contract/buffers.py", world_size=2, args=["mended"])
+whole = launch("09_ddp_contract/buffers.py", world_size=1)
+print([run.values("running_mean") for run in (own, averaged, whole)])
+compare(guess, own.values("running_mean")[1])
+
+# %% [markdown]
+# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost, and the checkpoint of rank 0 has seen rank 0's batches only. Averaged after each forward, the buffer is that of one process. On GPUs, [SyncBatchNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) also normalises with the mean over all ranks.
+
+# %% [markdown]
+# ## Break it: who waits?
+#
+# First rank 0 evaluates alone. Then rank 0 has 5 batches and rank 1 has 6. From each report, name ranks, lines and cause.
+
+# %%
+show("09_ddp_contract/evaluate.py", light=["rank() == 0", "model.module(x)", "        model(x)"])
+
+# %% tags=["raises-exception"]
+launch("09_ddp_contract/evaluate.py", device="cpu", timeout=4)
+
+# %% tags=["raises-exception"]
+launch("09_ddp_contract/uneven.py", device="cpu", timeout=4)
+
+# %% [markdown]
+# <details><summary>Ranks, lines and cause</summary>
+#
+# - Rank 0, line 26, waits in the wrapper's forward to send its buffers. Rank 1 waits in the barrier, line 27. Mend: `model.module(x)`.
+# - Rank 0 has made 5 steps and waits in the barrier, line 30. Rank 1 waits in its sixth backward, line 28. Mend: `with Join([model]):` around the loop. A rank that is done takes part with zeros.
+#
+# </details>
+
+# %%
+for script in ("evaluate", "uneven"):
+    mended = launch(f"09_ddp_contract/{script}.py", args=["mended"])
+    print(script, mended.ok)
+
+# %% [markdown]
+# ## Complete it
+#
+# A check of the gap between ranks, for your own training. Two lines are missing. You are done when both ranks record a gap of 1.
+
+# %%
+# %%ranks -n 2
+import torch
+import torch.distributed as dist
+from ddp_lessons.worker import process_group, record
+
+with process_group() as device:
+    weights = torch.tensor([5.0, 2.0 + dist.get_rank()], device=device)
+    highest, lowest = weights.clone(), weights.clone()
+    # 1. The highest value that any rank has, for each weight.
+    ...  # your line
+    # 2. The lowest.
+    ...  # your line
+    record("check", gap=(highest - lowest).max())
+
+# %% [markdown]
+# <details><summary>The two lines</summary>
+#
+# `dist.all_reduce(highest, op=dist.ReduceOp.MAX)` and `dist.all_reduce(lowest, op=dist.ReduceOp.MIN)`
+#
+# </details>
+
+# %% [markdown]
+# ## Without scrolling
+#
+# 1. The gap between the ranks is 0.2 after step 1 and stays there. What kind of mistake?
+# 2. Forward under `no_sync`, backward outside it. What does each rank's gradient hold?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Somebody changed weights on one rank. Gradients are averaged.
+# 2. Its local gradient.
+#
+# </details>
+
+# %% [markdown]
+# ## Checkpoint: lessons 07 to 09
+#
+# Ten minutes, without scrolling. Write your answers down, then unfold.
+#
+# 1. 10 test samples, 4 ranks, `DistributedSampler`. How many are evaluated?
+# 2. 4 ranks, 10,000 samples, `batch_size=25`. How large is the global batch, and how many steps has an epoch?
+# 3. Without `set_epoch`, which samples does rank 0 meet in epoch 2?
+# 4. Why can one bucket for the whole model not travel during the backward?
+# 5. Rank 1 builds its model from another seed. Which weights has it after wrapping? It loads other weights then. Which has it a step later?
+# 6. 4 ranks, local gradients 1, 2, 3, 6. The loop divides by 4 after the backward. What does each rank step with?
+#
+# <details><summary>Answers</summary>
+#
+# 1. 12: two of them twice.
+# 2. 100; 100.
+# 3. Those of epoch 1, in the same order.
+# 4. It is complete only when the backward ends.
+# 5. Rank 0's. The loaded ones, changed by the common step; they stay apart from rank 0's.
+# 6. 0.75 instead of 3.
+#
+# </details>
+
+# %% [markdown]
+# ## In your terminal
+#
+# ```
+# .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/09_ddp_contract/no_sync.py
+# ```
+
+# %% [markdown]
+# ## In practice
+#
+# - **On NCCL.** The same rules. The reports under *Break it* ask for the CPU: NCCL's barrier is an all-reduce (lesson 03), and might pair with the wrong call.
+# - **Many machines.** Nothing new. With more ranks, run the check of *Complete it* now and then.
+# - **Fine print.** Without buffers, rank 0 could evaluate through the wrapper, until somebody adds a BatchNorm. `buffers.py` averages means only: the mean of the ranks' variances is not the variance of all samples.
