@@ -10,7 +10,7 @@ from ddp_lessons.views.gap import SAME, gaps, told_gap
 from ddp_lessons.views.theme import INK, LINE, RANKS, Picture, new_figure, picture, plain_axes
 
 TRAP = RANKS[3]  # the first two colours stand for ranks
-BETWEEN = 1.6  # steps of room from a panel to the next
+BETWEEN = 2.2  # steps of room from a panel to the next
 WIDE = 14  # letters in a line of a panel's title
 Pair = tuple[list[float], list[float]]  # the gaps of a trap and of its mend, step by step
 
@@ -35,17 +35,32 @@ def gap_panels(
     top = max(max(line) for pair in found.values() for line in pair)
     highest = top if top >= SAME else 1.0  # rounding does not fill the picture
     pace = steps + BETWEEN
-    figure = new_figure(0.26 * pace * len(found) + 0.6, 3.2)
+    heads = {title: _broken(title) for title in found}
+    rows = 1 + max(head.count("\n") for head in heads.values())
+    figure = new_figure(0.27 * pace * len(found) + 0.7, 2.7 + 0.2 * rows)
     axes = plain_axes(figure)
     for index, (title, pair) in enumerate(found.items()):
         measured = f"to {_name(to[title])}" if title in to else "between ranks"
-        _panel(axes, index * pace, title, measured, pair, highest)
+        head = {"color": INK, "va": "bottom", "annotation_clip": False}
+        at = (index * pace - 0.3, 1.25 * highest)
+        axes.annotate(measured, at, fontsize=9.5, **head)
+        axes.annotate(
+            heads[title],
+            at,
+            (0, 15),
+            textcoords="offset points",
+            fontweight="bold",
+            fontsize=11,
+            **head,
+        )
+        _panel(axes, index * pace, pair)
     ticks = [index * pace + step for index in range(len(found)) for step in range(steps)]
     axes.set_xticks(ticks, [str(step + 1) for _ in found for step in range(steps)])
     axes.set_xlim(-0.5, pace * len(found) - BETWEEN)
-    axes.set_ylim(-0.06 * highest, 1.62 * highest)
+    axes.set_ylim(-0.06 * highest, (1.45 + 0.1 * rows) * highest)
     axes.set_yticks([tick for tick in axes.get_yticks() if 0 <= tick <= 1.05 * highest])
     axes.set_xlabel("step", color=INK, fontsize=10)
+    axes.set_ylabel("parameter gap", color=INK, fontsize=10, loc="bottom")
     return picture(figure, _sentence(found, traps, to))
 
 
@@ -57,15 +72,12 @@ def _name(run: Run) -> str:
     return "one process" if len(run) == 1 else run.script.rpartition("/")[2]
 
 
-def _panel(axes: Any, left: float, title: str, measured: str, pair: Pair, highest: float) -> None:
+def _panel(axes: Any, left: float, pair: Pair) -> None:
     trap, mend = pair
     places = [left + step for step in range(len(trap))]
     axes.plot([left - 0.3, places[-1] + 0.3], [0, 0], color=LINE, lw=1, zorder=0)
     axes.plot(places, mend, color=INK, marker="s", ms=4, lw=2, clip_on=False)
     axes.plot(places, trap, color=TRAP, marker="o", ms=6, lw=2.4, clip_on=False)
-    head = {"color": INK, "ha": "left", "va": "top"}
-    axes.text(left - 0.3, 1.6 * highest, _broken(title), fontsize=11, fontweight="bold", **head)
-    axes.text(left - 0.3, 1.3 * highest, measured, fontsize=9.5, **head)
     for word, line in {"trap": trap, "mend": mend}.items():
         axes.annotate(
             f"{word} {told_gap(line[-1]) if line[-1] >= SAME else 0}",

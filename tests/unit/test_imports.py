@@ -111,6 +111,7 @@ MAY_IMPORT = {
         "views.call_words",
         "views.ends",
         "views.exposure",
+        "views.gap",
         "views.messages",
         "views.player",
         "views.ring_states",
