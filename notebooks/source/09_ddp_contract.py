@@ -117,10 +117,12 @@ show("09_ddp_contract/no_sync.py", light=["calls.append", "with forward", "with 
 # %%
 guess = None  # your number
 run = launch("09_ddp_contract/no_sync.py", world_size=2)
+compare(guess, run[0].records[2].values["gradient"])
+
+# %%
 for first, second in zip(*(rank.records for rank in run)):
     gradients = first.values["gradient"], second.values["gradient"]
     print(f"{first.name:20}", gradients, "all-reduces:", first.values["all_reduces"])
-compare(guess, run[0].records[2].values["gradient"])
 
 # %% [markdown]
 # The forward decides: it reads a flag, and gets ready or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (last row). That is too late: the ranks keep different gradients. Mend: decide before the forward, and leave the forward inside.
@@ -136,24 +138,21 @@ show("09_ddp_contract/unused.py", light=["return", "DDP(inner", "range(", "backw
 # %% [markdown]
 # > **Guess.** The forward uses one of two layers. In which step does the error come?
 
-
 # %%
-def unused(*args, level="OFF"):
-    try:
-        names = {"TORCH_DISTRIBUTED_DEBUG": level}
-        return launch("09_ddp_contract/unused.py", args=args, env=names)
-    except WorkerError as error:
-        return error.run
-
-
-# %%
-guess = None  # your number
-broken = unused()
+guess = None  # a step
+try:
+    launch("09_ddp_contract/unused.py", world_size=2)
+except WorkerError as error:
+    broken = error.run
 compare(guess, len(broken[0].records) + 1)
 
 # %%
 print("gradients in step 1:", broken.values("gradient"))
-for run in (broken, unused(level="INFO")):
+try:
+    launch("09_ddp_contract/unused.py", env={"TORCH_DISTRIBUTED_DEBUG": "INFO"})
+except WorkerError as error:
+    named = error.run
+for run in (broken, named):
     print([line for line in run[0].failure.message.splitlines() if line.startswith("Param")])
 
 # %% [markdown]
@@ -165,13 +164,14 @@ for run in (broken, unused(level="INFO")):
 
 # %%
 guess = None  # your number
-print("unused.py, gradients: ", unused("find").values("gradient"))
-drift = launch("09_ddp_contract/unfrozen.py", args=["find"]).values("parameters")
-print("unfrozen.py, weights: ", [round(weight, 4) for weight, bias in drift])
-compare(guess, unused("all", "find").values("all_reduces")[0])
+for script in ("unused", "unfrozen"):
+    found = launch(f"09_ddp_contract/{script}.py", args=["find"])
+    print(f"{script}.py, gradients:", found.values("gradient"))
+both = launch("09_ddp_contract/unused.py", args=["all", "find"])
+compare(guess, both.values("all_reduces")[0])
 
 # %% [markdown]
-# It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`: the gradients are 1.5. It does not cure `unfrozen.py`: the ranks drift as before.
+# It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`. It does not cure `unfrozen.py`: the ranks keep their local gradients.
 
 # %% [markdown]
 # ## Whose running mean?
@@ -189,11 +189,11 @@ guess = None  # your number
 own = launch("09_ddp_contract/buffers.py", world_size=2)
 averaged = launch("09_ddp_contract/buffers.py", world_size=2, args=["mended"])
 whole = launch("09_ddp_contract/buffers.py", world_size=1)
-print([run.values("running_mean") for run in (own, averaged, whole)])
+print("averaged, and one process:", averaged.values("running_mean"), whole.values("running_mean"))
 compare(guess, own.values("running_mean")[1])
 
 # %% [markdown]
-# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost, and the checkpoint of rank 0 has seen rank 0's batches only. Averaged after each forward, the buffer is that of one process. On GPUs, [SyncBatchNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) also normalises with the mean over all ranks.
+# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost. Rank 0 holds 0.19, from its own batches only, and that goes into the checkpoint. Averaged after each forward, the buffer is that of one process. On GPUs, [SyncBatchNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) also normalises with the mean over all ranks.
 
 # %% [markdown]
 # ## Break it: who waits?
@@ -201,7 +201,7 @@ compare(guess, own.values("running_mean")[1])
 # First rank 0 evaluates alone. Then rank 0 has 5 batches and rank 1 has 6. From each report, name ranks, lines and cause.
 
 # %%
-show("09_ddp_contract/evaluate.py", light=["rank() == 0", "model.module(x)", "        model(x)"])
+show("09_ddp_contract/evaluate.py", light=["rank() == 0", "if mended", "else"])
 
 # %% tags=["raises-exception"]
 launch("09_ddp_contract/evaluate.py", device="cpu", timeout=4)
@@ -213,7 +213,7 @@ launch("09_ddp_contract/uneven.py", device="cpu", timeout=4)
 # <details><summary>Ranks, lines and cause</summary>
 #
 # - Rank 0, line 26, waits in the wrapper's forward to send its buffers. Rank 1 waits in the barrier, line 27. Mend: `model.module(x)`.
-# - Rank 0 has made 5 steps and waits in the barrier, line 30. Rank 1 waits in its sixth backward, line 28. Mend: `with Join([model]):` around the loop. A rank that is done takes part with zeros.
+# - Rank 0 has made 5 steps and waits in the barrier, line 30. Rank 1 waits in its sixth backward, line 28. Mend: `with Join([model]):` around the loop. A rank that is done [takes part with zeros](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html).
 #
 # </details>
 

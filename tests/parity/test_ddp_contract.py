@@ -105,7 +105,12 @@ def test_looking_for_unused_parameters_costs_one_all_reduce_a_step(args, count):
 
 def test_looking_for_unused_parameters_cures_those_and_no_others():
     assert ran("unused", "find").values("gradient") == [1.5, 1.5]
-    assert gaps(ran("unfrozen", "find"))[-1] == pytest.approx(0.4, abs=1e-4)
+    assert ran("unfrozen", "find").values("gradient") == [1.0, 2.0]
+
+
+def test_a_model_that_is_wrapped_anew_averages_an_unfrozen_weight():
+    assert ran("unfrozen").values("gradient") == [1.0, 2.0]
+    assert ran("unfrozen", "mended").values("gradient") == [1.5, 1.5]
 
 
 def test_rank_0s_running_mean_is_the_one_that_counts():

@@ -31,6 +31,7 @@ with process_group() as device:
         loss.backward()
         optimizer.step()
         record("step", parameters=parameters_to_vector(model.parameters()))
+    record("end", gradient=inner.weight.grad.item())
     del model
     gc.collect()
     dist.barrier()
