@@ -59,7 +59,7 @@ compare(guess, [rank.records[2].values["parameters"][0] for rank in past])
 # Each rank trained alone: the wrapper's forward did not run, so it was not ready, and the backward averaged nothing.
 
 # %% [markdown]
-# ## Five traps, five mends
+# ## Contrast: five traps, five mends
 #
 # | script | trap | mend |
 # |---|---|---|
@@ -106,7 +106,7 @@ torch.nn.Linear(1, 1, bias=False).load_state_dict(saved, strict=False)
 # %% [markdown]
 # ## no_sync acts on the forward
 #
-# `no_sync()` leaves the averaging out on purpose. To count all-reduces, the script gives DDP a function to call in place of its own: a communication hook. Local gradients are 1 and 2 again.
+# `no_sync()` leaves the averaging out on purpose. A communication hook (lesson 08) counts the all-reduces. Local gradients are 1 and 2 again.
 
 # %%
 show("09_ddp_contract/no_sync.py", light=["calls.append", "with forward", "with backward", "sync = "])
@@ -125,7 +125,7 @@ for first, second in zip(*(rank.records for rank in run)):
     print(f"{first.name:20}", gradients, "all-reduces:", first.values["all_reduces"])
 
 # %% [markdown]
-# The forward decides: it reads a flag, and gets ready or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (last row). That is too late: the ranks keep different gradients. Mend: decide before the forward, and leave the forward inside.
+# The forward decides: it reads a flag, and gets ready or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (last row). That is too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
 
 # %% [markdown]
 # ## A parameter that nobody used
