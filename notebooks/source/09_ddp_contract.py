@@ -120,7 +120,7 @@ run = launch("09_ddp_contract/no_sync.py", world_size=2)
 compare(guess, run[0].records[2].values["gradient"])
 
 # %%
-for first, second in zip(*(rank.records for rank in run)):
+for first, second in zip(run[0].records, run[1].records, strict=True):
     gradients = first.values["gradient"], second.values["gradient"]
     print(f"{first.name:20}", gradients, "all-reduces:", first.values["all_reduces"])
 
