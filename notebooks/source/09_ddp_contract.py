@@ -109,7 +109,7 @@ torch.nn.Linear(1, 1, bias=False).load_state_dict(saved, strict=False)
 # `no_sync()` leaves the averaging out on purpose. A communication hook (lesson 08) counts the all-reduces. Local gradients are 1 and 2 again.
 
 # %%
-show("09_ddp_contract/no_sync.py", light=["calls.append", "with forward", "with backward", "sync = "])
+show("09_ddp_contract/no_sync.py", light=["calls.append", "with forward", "with back", "sync = "])
 
 # %% [markdown]
 # > **Guess.** `no_sync` around the backward only. What is the gradient on rank 0?
