@@ -295,3 +295,6 @@ with process_group() as device:
 # - **On NCCL.** The same scripts.
 # - **Many machines.** Nothing changes: the mean is over all ranks.
 # - **Fine print.** `by_hand.py` makes one call for each parameter. DDP [collects gradients and sends them during the backward](https://docs.pytorch.org/docs/stable/notes/ddp.html): lesson 08. `op=dist.ReduceOp.AVG` adds and divides in one call; on gloo, integers raise.
+
+# %% [markdown]
+# Next: [Give every rank its samples](07_distributed_sampler.ipynb)

@@ -287,3 +287,6 @@ with process_group():
 # - **On NCCL.** The same scripts. A sampler sends nothing: each rank works out its shard alone.
 # - **Many machines.** The sampler asks the process group for rank and world size, so it deals to the ranks of all nodes. Each node needs all the data within reach.
 # - **Fine print.** Call `set_epoch` [before the loop over the loader](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler). `DataLoader` has a `drop_last`, too: that one drops a last batch that is not full.
+
+# %% [markdown]
+# Next: [Look inside DDP](08_inside_ddp.ipynb)

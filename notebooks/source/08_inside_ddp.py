@@ -271,3 +271,6 @@ with process_group() as device:
 # - **On NCCL.** An all-reduce is put into a queue of the GPU, and the call returns at once. At the end of the backward, the GPU waits for the buckets and Python does not: it goes on to `step()`, whose work queues up behind them ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So there a span that Python times says when work was queued. The traces on this page ask for the CPU.
 # - **Many machines.** The network between machines is usually slower than the links inside one, so more is exposed.
 # - **Fine print.** `gradient_as_bucket_view=True` saves the copy: gradients then live in the buckets. The [design note](https://docs.pytorch.org/docs/stable/notes/ddp.html) describes the parts by their names in the source.
+
+# %% [markdown]
+# Next: [Know what DDP does not do](09_ddp_contract.ipynb)
