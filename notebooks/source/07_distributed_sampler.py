@@ -147,7 +147,7 @@ compare(guess, four.values("accuracy")[0])
 [(run.values("evaluated")[0], run.values("accuracy")[0]) for run in (one, four)]
 
 # %% [markdown]
-# The ranks evaluated 12 samples, and sample 1 was wrong twice. You will count exactly in the exercise. `ddp.py` tests without a sampler: its slices may differ in length, so nothing is padded.
+# The ranks evaluated 12 samples, and sample 1 was wrong twice. `ddp.py` tests without a sampler: its slices may differ in length, so nothing is padded.
 
 # %% [markdown]
 # ## Fewer samples than ranks
