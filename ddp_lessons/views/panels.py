@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ddp_lessons.run import Run
 from ddp_lessons.views.gap import SAME, gaps, told_gap
 from ddp_lessons.views.theme import INK, LINE, RANKS, Picture, new_figure, picture, plain_axes
 
-TRAP = RANKS[3]  # the first two colours stand for ranks
+TRAP, OTHER = RANKS[3], RANKS[4]  # the first two colours stand for ranks; OTHER: not between ranks
 BETWEEN = 2.2  # steps of room from a panel to the next
+MARKED = {"fc": OTHER, "alpha": 0.3, "ec": "none", "pad": 2}
 WIDE = 14  # letters in a line of a panel's title
 Pair = tuple[list[float], list[float]]  # the gaps of a trap and of its mend, step by step
 
@@ -43,17 +45,18 @@ def gap_panels(
         measured = f"to {_name(to[title])}" if title in to else "between ranks"
         head = {"color": INK, "va": "bottom", "annotation_clip": False}
         at = (index * pace - 0.3, 1.25 * highest)
-        axes.annotate(measured, at, fontsize=9.5, **head)
+        look = {"fontweight": "bold", "bbox": MARKED} if title in to else {}
+        axes.annotate(measured, at, fontsize=9.5, **look, **head)
         axes.annotate(
             heads[title],
             at,
-            (0, 15),
+            (0, 17),
             textcoords="offset points",
             fontweight="bold",
             fontsize=11,
             **head,
         )
-        _panel(axes, index * pace, pair)
+        _panel(axes, index * pace, pair, OTHER if title in to else TRAP)
     ticks = [index * pace + step for index in range(len(found)) for step in range(steps)]
     axes.set_xticks(ticks, [str(step + 1) for _ in found for step in range(steps)])
     axes.set_xlim(-0.5, pace * len(found) - BETWEEN)
@@ -72,12 +75,13 @@ def _name(run: Run) -> str:
     return "one process" if len(run) == 1 else run.script.rpartition("/")[2]
 
 
-def _panel(axes: Any, left: float, pair: Pair) -> None:
+def _panel(axes: Any, left: float, pair: Pair, colour: str) -> None:
     trap, mend = pair
     places = [left + step for step in range(len(trap))]
     axes.plot([left - 0.3, places[-1] + 0.3], [0, 0], color=LINE, lw=1, zorder=0)
     axes.plot(places, mend, color=INK, marker="s", ms=4, lw=2, clip_on=False)
-    axes.plot(places, trap, color=TRAP, marker="o", ms=6, lw=2.4, clip_on=False)
+    style = "steps-mid" if _shape(trap)[0] in ("stays", "jumps") else "default"
+    axes.plot(places, trap, color=colour, marker="o", ms=6, lw=2.4, ds=style, clip_on=False)
     for word, line in {"trap": trap, "mend": mend}.items():
         axes.annotate(
             f"{word} {told_gap(line[-1]) if line[-1] >= SAME else 0}",
@@ -101,12 +105,33 @@ def _broken(title: str) -> str:
     return "\n".join(rows)
 
 
+def _shape(line: Sequence[float]) -> tuple[str, str]:
+    """How a gap goes, in one word, and the rest of the words, the last gap among them."""
+    end, begin = line[-1], next((n for n, gap in enumerate(line) if gap >= SAME), len(line))
+    if begin == len(line):
+        return "stays", f"under {SAME:.0e}".replace("e-0", "e-")
+    if max(line[begin:]) - min(line[begin:]) < 1e-3 * end and begin < len(line) - 1:
+        return (
+            ("jumps", f"at step {begin + 1} to {told_gap(end)}")
+            if begin
+            else (
+                "stays",
+                f"at {told_gap(end)}",
+            )
+        )
+    grows = all(a < b for a, b in pairwise(line[max(begin - 1, 0) :]))
+    return ("grows", f"to {told_gap(end)}") if grows else ("ends", f"at {told_gap(end)}")
+
+
 def _sentence(found: Mapping[str, Pair], traps: Mapping[str, Run], to: Mapping[str, Run]) -> str:
     told = []
-    for title, (trap, mend) in found.items():
-        words = f"{title} {told_gap(trap[-1])}, mended {told_gap(mend[-1])}"
+    for title, (trap, _) in found.items():
+        words = f"{title} {' '.join(_shape(trap))}"
         if title in to:
             between = told_gap(gaps(traps[title])[-1])
-            words += f" (to {_name(to[title])}; between its ranks the trap has {between})"
+            words += f", measured to {_name(to[title])} (between its ranks: {between})"
         told.append(words)
-    return "Parameter gap after the last step: " + "; ".join(told) + "."
+    ends = {title: mend[-1] for title, (_, mend) in found.items()}
+    apart = [f"{title} {told_gap(end)}" for title, end in ends.items() if end >= SAME]
+    mended = f"Mended, not under 1e-6: {'; '.join(apart)}" if apart else "All mends: under 1e-6"
+    return f"Parameter gap, step by step: {'; '.join(told)}. {mended}."

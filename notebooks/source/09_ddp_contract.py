@@ -36,7 +36,7 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 # | moment | what DDP does |
 # |---|---|
 # | wrapping | notes which parameters require a gradient; sends rank 0's parameters and buffers to all |
-# | forward of the wrapper | sends rank 0's buffers to all; gets ready for the backward |
+# | forward of the wrapper | sends rank 0's buffers to all, unless the wrapper's last forward was under `no_grad` or `no_sync`; prepares the averaging |
 # | backward | averages the gradients of the parameters that it noted |
 #
 # ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never looks at the weights again. What goes wrong outside this table stays wrong, in silence.
@@ -48,30 +48,30 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 show("09_ddp_contract/through_module.py", light=["x =", "forward = ", "forward(x)"])
 
 # %% [markdown]
-# > **Guess.** Learning rate 0.1; both weights start at -0.0075. Through the wrapper, both are at -0.4575 after 3 steps. Where are they past it? Write a list.
+# > **Guess.** Learning rate 0.1; both weights start at -0.0075. Through the wrapper, both are at -0.4575 after 3 steps. Where are they past it? Write a list, to four decimals.
 
 # %%
 guess = None  # [rank 0, rank 1]
 past = launch("09_ddp_contract/through_module.py", world_size=2)
-compare(guess, [rank.records[2].values["parameters"][0] for rank in past])
+compare(guess, [round(rank.records[2].values["parameters"][0], 4) for rank in past])
 
 # %% [markdown]
-# Each rank trained alone: the wrapper's forward did not run, so it was not ready, and the backward averaged nothing.
+# Each rank trained alone: the wrapper's forward did not run, so DDP did not prepare the averaging, and the backward averaged nothing.
 
 # %% [markdown]
 # ## Contrast: five traps, five mends
 #
-# | script | trap | mend |
-# |---|---|---|
-# | `through_module` | `model.module(x)` | `model(x)` |
-# | `unfrozen` | a weight is unfrozen after wrapping | wrap anew |
-# | `loaded` | rank 0 alone loads a checkpoint after wrapping | every rank does; or rank 0, before wrapping |
-# | `pushed` | in step 2, rank 1 adds 1 to its weight | every rank does |
-# | `divided` | the averaged gradients are divided by N | DDP has divided: leave them |
+# | | script | trap | mend |
+# |---|---|---|---|
+# | 1 | `through_module` | `model.module(x)` | `model(x)` |
+# | 2 | `unfrozen` | a weight is unfrozen after wrapping | wrap anew, and give the optimizer the weight |
+# | 3 | `loaded` | rank 0 alone loads a checkpoint after wrapping | every rank does; or rank 0, before wrapping |
+# | 4 | `pushed` | in step 2, rank 1 adds 1 to its weight | every rank does |
+# | 5 | `divided` | the averaged gradients are divided by N | DDP has divided: leave them |
 #
 # Each script holds both; `args=["mended"]` chooses the mend.
 #
-# > **Guess.** In how many of the five traps do the ranks end with different weights? Vote, discuss, vote again.
+# > **Guess.** In how many of the five traps do the ranks end with different weights?
 
 
 # %%
@@ -89,7 +89,7 @@ one = launch("09_ddp_contract/divided.py", world_size=1)
 views.gap_panels(traps, mends, to={"divided": one})
 
 # %% [markdown]
-# The shape names the kind. The gap grows: gradients are not averaged. It stays: weights were changed, and equal steps keep them apart. There is none, and the ranks agree on something wrong: only a single process tells.
+# Between the ranks, a gap that grows means: gradients are not averaged. A gap that stays means: weights were changed, and equal steps keep them apart. `divided` has no gap between ranks: its panel compares with one process, the only place where it shows.
 #
 # <details><summary>A checkpoint has names, too</summary>
 #
@@ -104,9 +104,9 @@ saved = dict.fromkeys(traps["loaded"].values("names")[0], torch.ones(1, 1))
 torch.nn.Linear(1, 1, bias=False).load_state_dict(saved, strict=False)
 
 # %% [markdown]
-# ## no_sync acts on the forward
+# ## Trap 6. no_sync: around what?
 #
-# `no_sync()` leaves the averaging out on purpose. A communication hook (lesson 08) counts the all-reduces. Local gradients are 1 and 2 again.
+# `no_sync()` leaves the averaging out on purpose. A communication hook (lesson 08) counts the all-reduces. Local gradients: 1 and 2.
 
 # %%
 show("09_ddp_contract/no_sync.py", light=["calls.append", "with forward", "with back", "sync = "])
@@ -123,12 +123,16 @@ compare(guess, run[0].records[2].values["gradient"])
 for first, second in zip(run[0].records, run[1].records, strict=True):
     gradients = first.values["gradient"], second.values["gradient"]
     print(f"{first.name:20}", gradients, "all-reduces:", first.values["all_reduces"])
+held = launch("09_ddp_contract/held.py", world_size=2)
+print("held.py:", held.values("local"), "then", held.values("averaged"))
 
 # %% [markdown]
-# The forward decides: it reads a flag, and gets ready or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (last row). That is too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
+# The forward decides: it reads a flag, and prepares the averaging or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (`flag raised between`). That is too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
+#
+# `held.py`: a step under `no_sync`, then one without. The next synchronised backward averages all that `.grad` holds by then.
 
 # %% [markdown]
-# ## A parameter that nobody used
+# ## Trap 7. A parameter that nobody used
 #
 # A parameter that has no part in the loss is an **unused parameter**. It gets no gradient, so its bucket is never complete. In the first step that is the only bucket (lesson 08).
 
@@ -172,9 +176,11 @@ compare(guess, both.values("all_reduces")[0])
 
 # %% [markdown]
 # It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`. It does not cure `unfrozen.py`: the ranks keep their local gradients.
+#
+# Used on rank 0 only: without `find_unused_parameters`, rank 0 waits in its backward for the others; with it, their gradient counts as 0.
 
 # %% [markdown]
-# ## Whose running mean?
+# ## Trap 8. Whose running mean?
 #
 # BatchNorm's running mean is a buffer. Each rank updates it from its own batch: new = 0.9 · old + 0.1 · mean of the batch. The means are 1 on rank 0 and -0.25 on rank 1. After step 1 the ranks hold 0.1 and -0.025.
 
@@ -193,12 +199,12 @@ print("averaged, and one process:", averaged.values("running_mean"), whole.value
 compare(guess, own.values("running_mean")[1])
 
 # %% [markdown]
-# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost. Rank 0 holds 0.19, from its own batches only, and that goes into the checkpoint. Averaged after each forward, the buffer is that of one process. On GPUs, [SyncBatchNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) also normalises with the mean over all ranks.
+# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost. Rank 0 holds 0.19, from its own batches only, and that goes into the checkpoint. Averaged after each forward, the buffer is that of one process.
 
 # %% [markdown]
-# ## Break it: who waits?
+# ## Break it: who waits? Traps 9 and 10
 #
-# First rank 0 evaluates alone. Then rank 0 has 5 batches and rank 1 has 6. From each report, name ranks, lines and cause.
+# Rank 0 evaluates alone. Then rank 0 has 5 batches, rank 1 has 6. From each report, name ranks, lines and cause.
 
 # %%
 show("09_ddp_contract/evaluate.py", light=["rank() == 0", "if mended", "else"])
@@ -212,7 +218,7 @@ launch("09_ddp_contract/uneven.py", device="cpu", timeout=4)
 # %% [markdown]
 # <details><summary>Ranks, lines and cause</summary>
 #
-# - Rank 0, line 26, waits in the wrapper's forward to send its buffers. Rank 1 waits in the barrier, line 27. Mend: `model.module(x)`.
+# - Rank 0, line 26, waits in the wrapper's forward to send its buffers. Rank 1 waits in the barrier, line 27. Rank 0 need not wait each time: after a forward under `no_grad`, the next sends nothing. Mend: `model.module(x)`.
 # - Rank 0 has made 5 steps and waits in the barrier, line 30. Rank 1 waits in its sixth backward, line 28. Mend: `with Join([model]):` around the loop. A rank that is done [takes part with zeros](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html).
 #
 # </details>
@@ -265,23 +271,21 @@ with process_group() as device:
 # %% [markdown]
 # ## Checkpoint: lessons 07 to 09
 #
-# Ten minutes, without scrolling. Write your answers down, then unfold.
+# Ten minutes. Write your answers down, then unfold.
 #
 # 1. 10 test samples, 4 ranks, `DistributedSampler`. How many are evaluated?
 # 2. 4 ranks, 10,000 samples, `batch_size=25`. How large is the global batch, and how many steps has an epoch?
-# 3. Without `set_epoch`, which samples does rank 0 meet in epoch 2?
-# 4. Why can one bucket for the whole model not travel during the backward?
-# 5. Rank 1 builds its model from another seed. Which weights has it after wrapping? It loads other weights then. Which has it a step later?
-# 6. 4 ranks, local gradients 1, 2, 3, 6. The loop divides by 4 after the backward. What does each rank step with?
+# 3. Why can one bucket for the whole model not travel during the backward?
+# 4. Rank 1 builds its model from another seed. Which weights has it after wrapping? It loads other weights then. Which has it a step later?
+# 5. 4 ranks, local gradients 1, 2, 3, 6. The loop divides by 4 after the backward. What does each rank step with?
 #
 # <details><summary>Answers</summary>
 #
 # 1. 12: two of them twice.
 # 2. 100; 100.
-# 3. Those of epoch 1, in the same order.
-# 4. It is complete only when the backward ends.
-# 5. Rank 0's. The loaded ones, changed by the common step; they stay apart from rank 0's.
-# 6. 0.75 instead of 3.
+# 3. It is complete only when the backward ends.
+# 4. Rank 0's. The loaded ones, changed by the common step; they stay apart from rank 0's.
+# 5. 0.75 instead of 3.
 #
 # </details>
 
@@ -296,5 +300,5 @@ with process_group() as device:
 # ## In practice
 #
 # - **On NCCL.** The same rules. The reports under *Break it* ask for the CPU: NCCL's barrier is an all-reduce (lesson 03), and might pair with the wrong call.
-# - **Many machines.** Nothing new. With more ranks, run the check of *Complete it* now and then.
-# - **Fine print.** Without buffers, rank 0 could evaluate through the wrapper, until somebody adds a BatchNorm. `buffers.py` averages means only: the mean of the ranks' variances is not the variance of all samples.
+# - **Many machines.** Run the check of *Complete it* now and then.
+# - **Fine print.** `buffers.py` averages means only: the mean of the ranks' variances is not the variance of all samples.

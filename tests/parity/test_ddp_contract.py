@@ -69,6 +69,12 @@ def test_the_wrappers_state_bears_other_names():
     assert ran("loaded").values("names") == [["module.weight"]] * 2
 
 
+def test_the_next_synchronised_backward_averages_all_that_grad_holds():
+    run = ran("held")
+    assert run.values("local") == [1, 2]
+    assert run.values("averaged") == [3, 3]
+
+
 def test_no_sync_acts_on_the_forward():
     run = ran("no_sync")
     told = [

@@ -11,7 +11,7 @@ import pytest
 from ddp_lessons import views
 from ddp_lessons.placement import place
 from ddp_lessons.run import Rank, Record, Run
-from ddp_lessons.views import theme
+from ddp_lessons.views import panels, theme
 
 
 def trained(*ranks: list[float], script: str = "some.py") -> Run:
@@ -50,16 +50,27 @@ def three() -> theme.Picture:
 
 def test_panels_say_the_last_gap_of_each_trap_and_of_its_mend() -> None:
     assert repr(three()) == (
-        "Parameter gap after the last step: apart 1.0, mended under 1e-6; growing 0.2, mended "
-        "under 1e-6; wrong 0.5, mended under 1e-6 (to one process; between its ranks the trap has "
-        "under 1e-6)."
+        "Parameter gap, step by step: apart stays at 1.0; growing grows to 0.2; wrong grows "
+        "to 0.5, measured to one process (between its ranks: under 1e-6). All mends: under 1e-6."
     )
+
+
+def test_the_words_for_a_gap_are_those_of_its_shape() -> None:
+    told = {"stays": [1, 1, 1], "jumps": [0, 1, 1], "grows": [0, 1, 2], "ends": [2, 1, 2]}
+    assert {word: panels._shape(line)[0] for word, line in told.items()} == {w: w for w in told}
+    assert panels._shape([0, 1, 1, 1]) == ("jumps", "at step 2 to 1.0")
+    assert panels._shape([0.0, 1e-9]) == ("stays", "under 1e-6")
+
+
+def test_a_mend_that_leaves_a_gap_is_named() -> None:
+    told = repr(views.gap_panels({"a": APART, "b": APART}, {"a": GROWING, "b": MENDED}))
+    assert told.endswith("Mended, not under 1e-6: a 0.2.")
 
 
 def test_a_run_of_several_ranks_to_compare_with_bears_its_scripts_name() -> None:
     other = trained([1.0, 2.0], [1.0, 2.0], script="09_x/other.py")
     told = repr(views.gap_panels({"wrong": WRONG}, {"wrong": MENDED}, to={"wrong": other}))
-    assert "(to other.py;" in told
+    assert "measured to other.py (" in told
 
 
 def test_the_caption_says_what_the_text_says() -> None:
@@ -80,7 +91,7 @@ def test_the_same_runs_make_the_same_picture() -> None:
 
 def test_gaps_that_are_all_rounding_can_be_drawn() -> None:
     told = repr(views.gap_panels({"a": MENDED}, {"a": trained([1.0, 2.0], [1.0, 2.0 + 1e-8])}))
-    assert told == "Parameter gap after the last step: a under 1e-6, mended under 1e-6."
+    assert told == "Parameter gap, step by step: a stays under 1e-6. All mends: under 1e-6."
 
 
 @pytest.mark.parametrize(
