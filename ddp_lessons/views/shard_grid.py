@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ from ddp_lessons.views.theme import (
 )
 
 MOST_SAMPLES, MOST_RANKS = 40, 8
-LIMITS = {"length": (0, MOST_SAMPLES), "world_size": (1, MOST_RANKS), "epoch": (0, 9)}
+LIMITS = {"length": (1, MOST_SAMPLES), "world_size": (1, MOST_RANKS), "epoch": (0, 9)}
 WIDTH = 8.4  # inches
 LABEL, GAP = 0.8, 0.5  # inches: for the names of ranks, between two grids
 HEAD, EPOCH = 0.36, 0.22  # inches: for a title, for the names of epochs
@@ -40,8 +41,7 @@ def shard_map(runs: Mapping[str, Run]) -> Picture:
     for epochs in bands.values():
         if epochs[0].samples > MOST_SAMPLES or len(epochs[0].ranks) > MOST_RANKS:
             raise ValueError(f"at most {MOST_SAMPLES} samples and {MOST_RANKS} ranks can be drawn")
-    told = [_told_run(title, epochs) for title, epochs in bands.items()]
-    return picture(_drawn(bands), " ".join(told))
+    return picture(_drawn(bands), _told_runs(bands))
 
 
 def sampler(
@@ -54,7 +54,7 @@ def sampler(
 ) -> Sliders:
     """The shard map of torch's DistributedSampler, with a slider or a box for each argument.
 
-    Raises ValueError outside 0 to 40 samples, 1 to 8 ranks and epochs 0 to 9.
+    Raises ValueError outside 1 to 40 samples, 1 to 8 ranks and epochs 0 to 9.
     """
     settings = {
         "length": length,
@@ -105,7 +105,7 @@ def _key(bands: Mapping[str, Sequence[Shards]], whole: bool) -> str:
     every = [shards for epochs in bands.values() for shards in epochs]
     parts = ["number: the sample"]
     if whole or any(cell.again for shards in every for cell in shards.cells):
-        parts.append("hatched: given out before")
+        parts.append("hatched: given out before (columns left to right)")
     if whole or any(shards.left_out for shards in every):
         parts.append("dashed: left out")
     return "     ".join(parts)
@@ -209,23 +209,36 @@ def _named(what: str, samples: Sequence[int]) -> str:
     if not samples:
         return f"none is {what}"
     verb = "is" if len(samples) == 1 else "are"
-    names = f" ({', '.join(map(str, samples))})" if len(samples) <= MOST_RANKS else ""
+    names = f" ({_counted(samples)})" if len(samples) <= MOST_RANKS else ""
     return f"{len(samples)} {verb} {what}{names}"
 
 
-def _told_run(title: str, epochs: Sequence[Shards]) -> str:
-    told = list(dict.fromkeys(map(_told, epochs)))
-    if len(epochs) == 1:
-        return f"{title}: {told[0]}."
+def _counted(samples: Sequence[int]) -> str:
+    """Each sample once, in order, and how often it stands there if more than once."""
+    times = Counter(sorted(samples))
+    told = {1: "", 2: " twice"}
+    return ", ".join(f"{s}{told.get(n, f' {n} times')}" for s, n in times.items())
+
+
+def _told_runs(bands: Mapping[str, Sequence[Shards]]) -> str:
+    """The orders first, then the sizes: once, if all bands have the same."""
+    orders = [f"{title}: {_order(epochs)}." for title, epochs in bands.items() if len(epochs) > 1]
+    sizes = {title: _sizes(epochs) for title, epochs in bands.items()}
+    if orders and len(bands) > 1 and len(set(sizes.values())) == 1:
+        return " ".join([*orders, f"In each epoch {_sizes(next(iter(bands.values())))}."])
+    return " ".join([*orders, *(f"{title}: {told}." for title, told in sizes.items())])
+
+
+def _order(epochs: Sequence[Shards]) -> str:
+    count = "both epochs" if len(epochs) == 2 else f"all {len(epochs)} epochs"
     orders = {tuple(map(tuple, shards.ranks)) for shards in epochs}
-    kind = (
-        "the same order in each"
-        if len(orders) == 1
-        else (
-            "another order in each"
-            if len(orders) == len(epochs)
-            else f"{len(orders)} different orders"
-        )
-    )
-    each = "; or ".join(told) if len(told) <= 2 else "shards of several kinds"
-    return f"{title}: {len(epochs)} epochs, {kind}: {each}."
+    if len(orders) == 1:
+        return f"{count} have the same order"
+    if len(orders) == len(epochs):
+        return f"{count} have different orders"
+    return f"{len(epochs)} epochs have {len(orders)} different orders"
+
+
+def _sizes(epochs: Sequence[Shards]) -> str:
+    told = list(dict.fromkeys(map(_told, epochs)))
+    return "; or ".join(told) if len(told) <= 2 else "shards of several kinds"

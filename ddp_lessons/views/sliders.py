@@ -20,8 +20,8 @@ class Sliders:
 
     `settings` are the values to start from: a number for a slider, with its `limits`, or a truth
     value for a box. A cell that ends with it shows the still picture. In a live front end with
-    ipywidgets the other one stands above it; its state need not be saved. repr is the sentence of
-    the still picture.
+    ipywidgets the other one stands above it, and the still one is folded, for a page that is saved
+    without the state of its widgets. repr is the sentence of the still picture.
     """
 
     still: Picture
@@ -35,9 +35,12 @@ class Sliders:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        if live_page() is not None and (box := self.widget()) is not None:
-            display(box)
-        display(self.still)
+        if live_page() is None or (box := self.widget()) is None:
+            display(self.still)
+            return
+        display(box)
+        folded = f"<details><summary>as a still picture</summary>{self.still.html()}</details>"
+        display({"text/plain": repr(self.still), "text/html": folded}, raw=True)
 
     def widget(self) -> VBox | None:
         """The picture that follows its sliders and boxes; None without ipywidgets."""

@@ -57,7 +57,7 @@ compare(guess, run.values("first")[1][2])
 # %% [markdown]
 # ## A new order in each epoch
 #
-# Without `shuffle=False` the sampler shuffles. All ranks must shuffle alike, or their shards would overlap. So they share a seed. For a new order, the sampler must be told the epoch.
+# Without `shuffle=False` the sampler shuffles. All ranks must shuffle alike, or their shards would overlap. So they share a seed.
 
 # %%
 show("07_distributed_sampler/epochs.py", light=["DistributedSampler(", "set_epoch("])
@@ -76,7 +76,7 @@ compare(guess, first == second)
 views.shard_map({"without set_epoch": same, "with set_epoch": fresh})
 
 # %% [markdown]
-# Without `set_epoch`, the sampler starts from the same seed each time.
+# Without `set_epoch`, the sampler starts from the same seed each time, so both epochs have the same order. For a new order, the sampler must be told the epoch.
 
 # %% [markdown]
 # ## What is lost without it
@@ -129,7 +129,7 @@ views.sampler(length=10, world_size=4)
 # %% [markdown]
 # ## Contrast: a test set, whole and padded
 #
-# In a test, padding counts. A model gets samples 1 and 2 of 10 wrong.
+# In a test, padding counts. In training, a padded sample counts twice in that epoch. A model gets samples 1 and 2 of 10 wrong.
 
 # %%
 show("07_distributed_sampler/accuracy.py", light=["right =", "shard", "all_reduce("])
@@ -199,7 +199,7 @@ for name, run in {"1 rank": one, "2 ranks": two, "2 ranks, no sampler": bare}.it
 launch("07_distributed_sampler/stream.py", world_size=2)
 
 # %% [markdown]
-# `naive`: each of the 4 loader workers reads the whole stream. `split`: each takes every fourth item.
+# Each column counts over both ranks. `naive`: each of the 4 loader workers reads the whole stream. `split`: each takes every fourth item.
 #
 # <details><summary>How does a loader worker know its part?</summary>
 #

@@ -93,8 +93,8 @@ def test_64_samples_are_8_steps_on_one_rank_4_on_two_and_8_on_two_without_a_samp
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 def test_a_stream_of_6_is_read_by_every_loader_worker_unless_it_is_split(world_size):
     run = launch(f"{LESSON}/stream.py", world_size)
-    assert run.values("naive") == [12 * world_size] * world_size
-    assert run.values("split") == [6] * world_size
+    assert run.values("naive_all_ranks") == [12 * world_size] * world_size
+    assert run.values("split_all_ranks") == [6] * world_size
 
 
 def test_with_a_sampler_loader_workers_change_nothing_about_the_shard(tmp_path):

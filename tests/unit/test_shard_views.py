@@ -155,9 +155,14 @@ def test_the_map_says_whether_the_order_changes_and_who_is_given_out_again_or_le
     told = repr(views.shard_map({"without": SAME, "with": FRESH, "seed=rank": OVERLAP}))
     each = "2 ranks get 2 of 4 samples each; none is given out again; none is left out"
     assert told == (
-        f"without: 2 epochs, the same order in each: {each}. "
-        f"with: 2 epochs, another order in each: {each}. "
+        "without: both epochs have the same order. with: both epochs have different orders. "
+        f"without: {each}. with: {each}. "
         "seed=rank: 2 ranks get 2 of 4 samples each; 1 is given out again (3); 1 is left out (0)."
+    )
+    told = repr(views.shard_map({"without": SAME, "with": FRESH}))
+    assert told == (
+        "without: both epochs have the same order. with: both epochs have different orders. "
+        f"In each epoch {each}."
     )
 
 
@@ -192,7 +197,7 @@ def test_too_many_samples_or_ranks_to_draw_are_refused():
         views.shard_map({"x": made(41, [[0]])})
     with pytest.raises(ValueError, match="and 8 ranks"):
         views.shard_map({"x": made(9, [[n] for n in range(9)])})
-    for arguments in ((41, 2), (-1, 2), (8, 0), (8, 9)):
+    for arguments in ((41, 2), (0, 2), (8, 0), (8, 9)):
         with pytest.raises(ValueError, match="whole number from"):
             views.sampler(*arguments)
     with pytest.raises(ValueError, match="epoch is a whole number from 0 to 9"):
@@ -234,7 +239,7 @@ def test_the_sliders_reach_the_whole_grid_and_start_where_the_still_picture_stan
         "drop_last": True,
     }
     limits = {n: (k.min, k.max) for n, k in found.items() if hasattr(k, "min")}
-    assert limits == {"length": (0, 40), "world_size": (1, 8), "epoch": (0, 9)}
+    assert limits == {"length": (1, 40), "world_size": (1, 8), "epoch": (0, 9)}
 
 
 def test_each_slider_and_box_redraws_what_torchs_sampler_gives():
@@ -257,7 +262,7 @@ def test_each_slider_and_box_redraws_what_torchs_sampler_gives():
 
 def test_all_pictures_under_the_sliders_have_one_size_so_that_nothing_jumps():
     sizes = set()
-    for length, world_size in ((0, 1), (3, 8), (40, 1), (39, 8)):
+    for length, world_size in ((1, 1), (3, 8), (40, 1), (39, 8)):
         svg = shard_grid._sampler(length, world_size, 0, True, True, framed=True).svg
         sizes.add(re.search(r'viewBox="[^"]*"', svg)[0])
     assert len(sizes) == 1
@@ -265,13 +270,22 @@ def test_all_pictures_under_the_sliders_have_one_size_so_that_nothing_jumps():
 
 def test_where_nobody_looks_the_sliders_are_their_still_picture(monkeypatch):
     shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr("IPython.display.display", lambda thing, **_: shown.append(thing))
     made = views.sampler(10, 4)
     made._ipython_display_()
     assert shown == [made.still]
     monkeypatch.setattr(sliders, "live_page", lambda: object())
     made._ipython_display_()
     assert len(shown) == 3
-    assert shown[-1] is made.still
+    assert shown[-1]["text/plain"] == repr(made.still)
+    assert "<details><summary>" in shown[-1]["text/html"]
+    assert made.still.html() in shown[-1]["text/html"]
     monkeypatch.setitem(__import__("sys").modules, "ipywidgets", None)
     assert made.widget() is None
+    made._ipython_display_()
+    assert shown[-1] is made.still
+
+
+def test_samples_that_come_again_are_named_in_order_with_how_often():
+    told = repr(views.shard_map({"x": made(16, [[1, 2], [1, 2], [0, 2], [0, 12], [2, 12]])}))
+    assert "6 are given out again (0, 1, 2 3 times, 12)" in told

@@ -32,5 +32,5 @@ def read(data):
 
 
 with process_group() as device:
-    record("naive", naive=read(Naive()))
-    record("split", split=read(Split(dist.get_rank(), dist.get_world_size())))
+    record("naive", naive_all_ranks=read(Naive()))
+    record("split", split_all_ranks=read(Split(dist.get_rank(), dist.get_world_size())))
