@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product, zip_longest
 from typing import Any
 
 from ddp_lessons.run import Rank, Run
@@ -33,6 +34,12 @@ class Step:
         return max(self.gradients)
 
     @property
+    def parts(self) -> list[float]:
+        """How long the forward took, then the backward to each gradient after the one before."""
+        moments = [self.backward[0], *sorted(self.gradients)]
+        return [length([self.forward]), *(end - begin for begin, end in pairwise(moments))]
+
+    @property
     def exposed(self) -> list[Stretch]:
         """The time in which some all-reduce was under way and this rank computed nothing."""
         busy = [self.forward, (self.backward[0], self.computed), self.update]
@@ -53,12 +60,35 @@ def steps(run: Run) -> list[Step]:
     Raises ValueError if a rank lacks one of them, if one did not end, or if the ranks did not make
     as many steps.
     """
+    return list(min(_alike(run), key=lambda those: max(s.update[1] - s.forward[0] for s in those)))
+
+
+def matched(runs: Sequence[Run]) -> list[list[Step]]:
+    """One step of each run, of those that steps() chooses from: the ones whose forwards and
+    backwards took as nearly the same time as can be, on all ranks of all runs.
+
+    What the machine was busy with differs from step to step, and would look like a difference
+    between the runs. Of a single run, what steps() finds. Raises its ValueError.
+    """
+    if len(runs) == 1:
+        return [steps(runs[0])]
+    choices = [_alike(run) for run in runs]
+    return [list(those) for those in min(product(*choices), key=_difference)]
+
+
+def _difference(chosen: Sequence[Sequence[Step]]) -> float:
+    """By how many seconds, over all parts, the forwards and the backwards differ."""
+    parts = [one.parts for those in chosen for one in those]
+    return sum(max(lengths) - min(lengths) for lengths in zip_longest(*parts, fillvalue=0.0))
+
+
+def _alike(run: Run) -> list[tuple[Step, ...]]:
+    """The steps, on all ranks, with as many all-reduces as the last."""
     ranks = [_steps(rank) for rank in run]
     if len({len(made) for made in ranks}) > 1:
         raise ValueError("the ranks recorded different numbers of steps")
     whole = list(zip(*ranks, strict=True))
-    alike = [those for those in whole if _buckets(those) == _buckets(whole[-1])]
-    return list(min(alike, key=lambda those: max(s.update[1] - s.forward[0] for s in those)))
+    return [those for those in whole if _buckets(those) == _buckets(whole[-1])]
 
 
 def _buckets(those: Sequence[Step]) -> list[int]:

@@ -235,7 +235,7 @@ def _order(epochs: Sequence[Shards]) -> str:
     if len(orders) == 1:
         return f"{count} have the same order"
     if len(orders) == len(epochs):
-        return f"{count} have different orders"
+        return "each epoch has another order"
     return f"{len(epochs)} epochs have {len(orders)} different orders"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ddp_lessons.run import Run
-from ddp_lessons.views.exposure import Step, joined, length, steps, without
+from ddp_lessons.views.exposure import Step, joined, length, matched, without
 from ddp_lessons.views.theme import (
     INK,
     LINE,
@@ -27,10 +27,10 @@ def timeline(runs: Mapping[str, Run]) -> Picture:
 
     A lane a rank: above, what it computed (forward, backward with a tick where a gradient was
     ready, step); below, the all-reduce of each bucket, hatched where it is exposed: where it was
-    under way and the rank computed nothing. From the spans of trace(), as exposure.steps() reads
+    under way and the rank computed nothing. From the spans of trace(), as exposure.matched() reads
     and chooses them; raises its ValueError.
     """
-    found = {title: steps(run) for title, run in runs.items()}
+    found = dict(zip(runs, matched(list(runs.values())), strict=True))
     tall = sum(HEAD + LANE * len(those) for those in found.values())
     figure = new_figure(8.6, tall + 0.7)
     axes = plain_axes(figure)

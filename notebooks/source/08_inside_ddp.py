@@ -107,7 +107,7 @@ for run in parts:
 # %% [markdown]
 # ## Which gradients travel together
 #
-# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when all of its gradients are ready. `bucket_cap_mb` is how large a bucket gets. A **communication hook** is a function that DDP calls with each full bucket, in place of its own all-reduce. This one takes a note, and then calls DDP's own.
+# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. `bucket_cap_mb` limits its size, from step 2 on. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one takes a note, and then calls DDP's own.
 
 # %%
 show(
@@ -174,9 +174,9 @@ compare(guess, "both" if len(late) == 2 else late[0])
 views.timeline({"One bucket": runs["one"], "A bucket for each layer": runs["many"]})
 
 # %% [markdown]
-# (This is the quickest of the steps that the script traced: the one that other programs disturbed least.)
+# Compare the hatched parts. The bars above vary with the load of the machine.
 #
-# The last bucket is full only when the last gradient is ready, and then nothing is left to compute. So some part is always exposed: with one bucket all of it, with many at least the last.
+# The last bucket is complete only when the last gradient is ready, and then nothing is left to compute. So some part is always exposed: with one bucket all of it, with many at least the last.
 #
 # <details><summary>Then why not a bucket for each parameter?</summary>
 #

@@ -155,13 +155,13 @@ def test_the_map_says_whether_the_order_changes_and_who_is_given_out_again_or_le
     told = repr(views.shard_map({"without": SAME, "with": FRESH, "seed=rank": OVERLAP}))
     each = "2 ranks get 2 of 4 samples each; none is given out again; none is left out"
     assert told == (
-        "without: both epochs have the same order. with: both epochs have different orders. "
+        "without: both epochs have the same order. with: each epoch has another order. "
         f"without: {each}. with: {each}. "
         "seed=rank: 2 ranks get 2 of 4 samples each; 1 is given out again (3); 1 is left out (0)."
     )
     told = repr(views.shard_map({"without": SAME, "with": FRESH}))
     assert told == (
-        "without: both epochs have the same order. with: both epochs have different orders. "
+        "without: both epochs have the same order. with: each epoch has another order. "
         f"In each epoch {each}."
     )
 

@@ -89,6 +89,21 @@ def test_the_quickest_of_the_steps_like_the_last_is_drawn_the_same_on_all_ranks(
     assert [step.forward[0] for step in found] == [200, 200]
 
 
+def test_of_two_runs_the_steps_that_computed_alike_are_drawn():
+    def slower(start: float, by: float) -> Spans:
+        """The forward takes `by` more, and all that follows comes as much later."""
+        return [
+            (name, start + begin + by * (name != "forward"), start + end + by, bucket)
+            for name, begin, end, bucket in one_step(0, LATE)
+        ]
+
+    one = made(slower(0, 0) + slower(100, 3))
+    two = made(slower(0, 1) + slower(100, 2.9) + slower(200, 8))
+    found = exposure.matched([one, two])
+    assert [step.forward[0] for those in found for step in those] == [100, 100]
+    assert exposure.matched([two]) == [exposure.steps(two)]
+
+
 def test_the_caption_tells_the_order_and_what_is_exposed_and_no_time():
     told = repr(views.timeline({"One": ONE_RUN, "Many": MANY_RUN}))
     assert told == (

@@ -44,7 +44,7 @@ with process_group() as device, ThreadPoolExecutor(1) as network, trace() as spa
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     inputs = torch.randn(512, 1024, device=device)
 
-    for step in range(6):
+    for step in range(12):
         dist.barrier()
         with span("forward", step=step):
             loss = model(inputs).square().mean()
