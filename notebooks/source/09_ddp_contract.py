@@ -69,9 +69,9 @@ compare(guess, [round(rank.records[2].values["parameters"][0], 4) for rank in pa
 # | 4 | `pushed` | in step 2, rank 1 adds 1 to its weight | every rank does |
 # | 5 | `divided` | the averaged gradients are divided by N | DDP has divided: leave them |
 #
-# Each script holds both; `args=["mended"]` chooses the mend.
+# `args=["mended"]` chooses the mend.
 #
-# > **Guess.** In how many of the five traps do the ranks end with different weights?
+# > **Guess.** In how many of the five traps do the ranks end with different weights? Vote, discuss, vote again.
 
 
 # %%
