@@ -214,7 +214,7 @@ def trace(*events: str) -> _Trace:
     first, in their order. Each profiler event whose name begins with one of `events` becomes a
     record "event": `event` (its name), `during` (the span that had begun last when the event began,
     None outside of all), `numbers` (entries of its input tensors) and `times`. Without `events`
-    those are the collectives that gloo or NCCL carried out, the ones of DDP included.
+    those are what gloo or NCCL carried out, under the backend's own names, DDP's calls included.
 
     Spans are timed on the host: on a GPU they say when work was queued. The profiler sees the
     thread of the block, autograd's and the backend's, not a thread that the script started. It

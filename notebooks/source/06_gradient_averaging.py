@@ -157,7 +157,7 @@ compare(guess, gap.item() > 0.01)
 views.parameter_gap({f"sum, {name}": (wrong[name], right[name]) for name in names})
 
 # %% [markdown]
-# Adam [divides by the gradient's own size](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html), so a factor of 2 cancels. Clipping would show it. So test an averager with SGD.
+# Adam [divides by the gradient's own size](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html), so a factor of 2 cancels. So test an averager with SGD.
 
 # %% [markdown]
 # ## Equal parts, unequal parts, and a sum
@@ -293,8 +293,8 @@ with process_group() as device:
 # ## In practice
 #
 # - **On NCCL.** The same scripts.
-# - **Many machines.** Nothing changes: the mean is over all ranks.
-# - **Fine print.** `by_hand.py` makes one call for each parameter. DDP [collects gradients and sends them during the backward](https://docs.pytorch.org/docs/stable/notes/ddp.html): lesson 08. `op=dist.ReduceOp.AVG` adds and divides in one call; on gloo, integers raise.
+# - **Many machines.** The mean is over all ranks.
+# - **Fine print.** `by_hand.py` makes one call for each parameter. DDP [collects gradients and sends them during the backward](https://docs.pytorch.org/docs/stable/notes/ddp.html): lesson 08. `op=dist.ReduceOp.AVG` adds and divides in one call; integers raise on gloo.
 
 # %% [markdown]
 # Next: [Give every rank its samples](07_distributed_sampler.ipynb)

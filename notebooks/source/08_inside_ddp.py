@@ -107,7 +107,7 @@ for run in parts:
 # %% [markdown]
 # ## Which gradients travel together
 #
-# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. `bucket_cap_mb` limits its size, from step 2 on. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one takes a note, and then calls DDP's own.
+# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. From step 2 on, a bucket closes when it has reached `bucket_cap_mb`. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one takes a note, and then calls DDP's own.
 
 # %%
 show(
@@ -128,11 +128,11 @@ compare(guess, sum(bucket["step"] == 1 for bucket in noted))
 [(bucket["step"], bucket["layers"]) for bucket in noted]
 
 # %% [markdown]
-# In the first step DDP does not know yet in which order the gradients come, so it takes one bucket and waits for all. From the second step on it fills buckets in the order of the backward. `last` was defined first, but its gradient comes first.
+# In the first step DDP does not know yet in which order the gradients come, so it takes one bucket (for each dtype) and waits for all. From the second step on it fills buckets in the order of the backward. `last` was defined first, but its gradient comes first.
 #
 # <details><summary>Whose backward?</summary>
 #
-# Rank 0's. It tells the others, once, before the second step (same source, `sync_bucket_indices`). All must agree: calls pair by order. With `find_unused_parameters=True` nothing is rebuilt: buckets follow the definitions, backwards, from the start.
+# Rank 0's. It tells the others, once, before the second step ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `sync_bucket_indices`). All must agree: calls pair by order. With `find_unused_parameters=True` (and no `static_graph=True`) nothing is rebuilt: buckets follow the definitions, backwards, from the start.
 #
 # </details>
 
@@ -193,11 +193,11 @@ views.timeline({"One bucket": runs["one"], "A bucket for each layer": runs["many
 # |---|---|
 # | `allreduce_hook` | what DDP sends without a hook |
 # | `fp16_compress_hook`, `bf16_compress_hook` | half as many bytes, in a coarser type |
-# | `powerSGD_hook` | two thin matrices in place of a large one; it keeps what got lost for the next step |
+# | `powerSGD_hook` | after plain first steps, two thin matrices for a large one; it keeps what got lost for the next step |
 # | `post_localSGD_hook` | averages over all ranks in the first steps, then only within sub-groups |
 # | `noop_hook` | nothing: to measure what communication costs |
 #
-# A hook replaces DDP's averaging, the division too. All but the first of these change the gradients ([documentation](https://docs.pytorch.org/docs/stable/ddp_comm_hooks.html)). `bf16_compress_hook` needs NCCL.
+# A hook replaces DDP's averaging, the division too. All but the first of these change the gradients ([documentation](https://docs.pytorch.org/docs/stable/ddp_comm_hooks.html)). `bf16_compress_hook` needs NCCL or XCCL.
 #
 # </details>
 

@@ -24,7 +24,7 @@ class Split(IterableDataset):
 
 def read(data):
     """How many items all ranks read together."""
-    # fork: other ways of starting would run this script again in each loader worker
+    # fork: other ways of starting would import this script anew in each loader worker
     loader = DataLoader(data, num_workers=2, multiprocessing_context="fork")
     count = torch.tensor(len(list(loader)), device=device)
     dist.all_reduce(count)

@@ -1,4 +1,4 @@
-"""Steps of DDP, traced, with a hook that plays a slow network. argv: the most MiB of a bucket."""
+"""Steps of DDP, traced; a hook plays a slow network. argv: MiB at which a bucket closes."""
 
 import gc
 import sys
