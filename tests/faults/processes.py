@@ -112,6 +112,9 @@ class Kernel:
             printed.append(message["content"].get("text", ""))
 
         reply = self._client.execute_interactive(code, timeout=GENEROUS, output_hook=hook)
+        # For a moment after a cell that failed, the kernel drops what was sent to it meanwhile.
+        while reply["content"]["status"] == "aborted":
+            reply = self._client.execute_interactive(code, timeout=GENEROUS, output_hook=hook)
         assert reply["content"]["status"] == "ok", reply["content"].get("evalue")
         return "".join(printed)
 
