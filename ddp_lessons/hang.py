@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ddp_lessons import agreement, stall
+from ddp_lessons import agreement, stall, usual_causes
 from ddp_lessons.endings import exit_phrase, levels
 from ddp_lessons.run import Run
 
@@ -22,7 +22,9 @@ def explain(run: Run, timeout: float) -> tuple[int | None, str]:
     limit = f"after {timeout:g} s, " if run.seconds >= timeout else ""
     lines = [f"{run.script}: {limit}{told}" + (f"; {more} more." if more > 0 else ".")]
     lines += places(found)
-    lines += [f"  {words}" for words in (*awaited(run, found), *joining(run), stall.cause(found))]
+    lines += [
+        f"  {words}" for words in (*awaited(run, found), *joining(run), usual_causes.cause(found))
+    ]
     lines += recorded(run)
     alone = missed.pop() if len(missed) == 1 else None
     return alone, "\n".join(lines)
@@ -115,5 +117,5 @@ def stood(run: Run) -> list[str]:
     if not found:
         return []
     told = [f"{stall.sentence(group)}." for group in stall.grouped(found)[:MOST_PLACES]]
-    why = [stall.cause(found)] if any(one.on for one in found) else []
+    why = [usual_causes.cause(found)] if any(one.on for one in found) else []
     return ["Where the ranks stood:", *told, *places(found), *why]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ddp_lessons import agreement, hang, mismatch, stall
+from ddp_lessons import agreement, hang, mismatch, stall, usual_causes
 from ddp_lessons.blame import end, first_failure, lost_peer, succeeded
 from ddp_lessons.endings import at, brief, frames, sentence
 from ddp_lessons.run import Rank, Run
@@ -84,7 +84,7 @@ def needed(run: Run, gone: Sequence[Rank], waited: Sequence[stall.Standing]) -> 
             lines.append(f"  {names(meeting.missing).capitalize()} did not: {behind}.")
         lines += mismatch.parting(run, meeting)
     if waited and all(rank.finished for rank in gone):
-        lines.append(f"  {stall.cause(stall.standings(run))}")
+        lines.append(f"  {usual_causes.cause(stall.standings(run))}")
     return [*lines, *hang.recorded(run)]
 
 

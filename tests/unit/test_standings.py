@@ -9,7 +9,7 @@ import pytest
 import torch
 from ledgers import Ranks
 
-from ddp_lessons import stall
+from ddp_lessons import stall, usual_causes
 from ddp_lessons.placement import place
 from ddp_lessons.run import Frame, Rank, Run
 
@@ -110,4 +110,4 @@ def test_a_call_that_all_have_made_is_being_done_and_nobody_waits(tmp_path, monk
     monkeypatch.setattr(stall, "waited_for", lambda rank: made[rank.rank])
     found = stall.standings(run(rank(0, calls=ranks.calls(0)), rank(1, calls=ranks.calls(1))))
     assert [one.what for one in found] == ["is in all_reduce"] * 2
-    assert "If they were at work" in stall.cause(found)
+    assert "If they were at work" in usual_causes.cause(found)
