@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from models import MODELS
 
 from ddp_lessons import launch, scripts
 from ddp_lessons.run import Run
@@ -16,7 +17,7 @@ STEPS = 20
 SAME = 1e-6
 
 # What each rank runs: a model of its own seed, wrapped or averaged, beside a full-batch model.
-HARNESS = '''
+HARNESS = """
 import copy
 import gc
 import sys
@@ -32,31 +33,7 @@ from ddp_lessons.worker import process_group, record
 {functions}
 
 
-class Tied(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
-        self.second.weight = self.first.weight
-
-    def forward(self, x):
-        return self.second(self.first(x).tanh())
-
-
-def make(kind, seed):
-    torch.manual_seed(seed)
-    if kind == "tied":
-        return Tied()
-    model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6))
-    if kind == "frozen":
-        model[0].weight.requires_grad_(False)
-        model[2].bias.requires_grad_(False)
-    return model
-
-
-def gap(ones, others):
-    """The largest difference; what is None on one side must be None on the other."""
-    assert [one is None for one in ones] == [other is None for other in others]
-    return max((a - b).abs().max().item() for a, b in zip(ones, others) if a is not None)
+{models}
 
 
 kind = sys.argv[1]
@@ -84,7 +61,7 @@ with process_group() as device:
     del model
     gc.collect()
     dist.barrier()
-'''
+"""
 
 HAND = "send_weights(mine); model = mine", "average_gradients(mine)"
 AVERAGERS = {"by_hand.py": HAND, "DDP": ("model = DDP(mine)", "")}
@@ -119,7 +96,7 @@ def compared(folder: Path, parts: tuple[str, str], kind: str, world_size: int) -
     script = folder / "harness.py"
     start, average = parts
     text = HARNESS.format(
-        functions=functions(), start=start, average=average or "pass", steps=STEPS
+        models=MODELS, functions=functions(), start=start, average=average or "pass", steps=STEPS
     )
     script.write_text(text, encoding="utf-8")
     return launch(script, world_size, args=[kind])

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from models import MODELS
 
 from ddp_lessons import WorkerError, launch, scripts, views
 from ddp_lessons.run import Rank, Run
@@ -19,7 +20,7 @@ STEPS = 6
 SAME = 1e-9
 
 # What each rank runs: a model in the miniature DDP beside the same model in torch's.
-HARNESS = '''
+HARNESS = """
 import gc
 import sys
 
@@ -34,34 +35,7 @@ from ddp_lessons.worker import process_group, record
 {definitions}
 
 
-class Tied(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
-        self.second.weight = self.first.weight
-
-    def forward(self, x):
-        return self.second(self.first(x).tanh())
-
-
-def make(kind, seed):
-    torch.manual_seed(seed)
-    if kind == "tied":
-        return Tied()
-    norm = nn.BatchNorm1d(6) if kind == "norm" else nn.Tanh()
-    model = nn.Sequential(nn.Linear(6, 6), norm, nn.Linear(6, 6))
-    if kind == "frozen":
-        model[0].weight.requires_grad_(False)
-        model[2].bias.requires_grad_(False)
-    return model
-
-
-def gap(ones, others):
-    """The largest difference; what is None on one side must be None on the other."""
-    ones, others = list(ones), list(others)
-    assert [one is None for one in ones] == [other is None for other in others]
-    pairs = [(a, b) for a, b in zip(ones, others) if a is not None]
-    return max(((a - b).abs().max().item() for a, b in pairs), default=0.0)
+{models}
 
 
 kind, micro = sys.argv[1], int(sys.argv[2])
@@ -93,7 +67,7 @@ with process_group() as device:
     del model, models
     gc.collect()
     dist.barrier()
-'''
+"""
 
 
 def definitions(name: str = "mini.py") -> str:
@@ -108,7 +82,7 @@ def definitions(name: str = "mini.py") -> str:
 def compared(folder: Path, text: str, kind: str, size: int, micro: int = 1) -> dict[str, float]:
     """The largest gap to torch's DDP over all ranks and steps, of each kind of number."""
     script = folder / "harness.py"
-    code = HARNESS.format(definitions=text, wrapper="MiniDDP", steps=STEPS)
+    code = HARNESS.format(models=MODELS, definitions=text, wrapper="MiniDDP", steps=STEPS)
     script.write_text(code, encoding="utf-8")
     run = launch(script, size, args=[kind, str(micro)])
     assert [len(rank.records) for rank in run] == [STEPS] * size
