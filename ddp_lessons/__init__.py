@@ -1,10 +1,10 @@
 """DDP Lessons: launch real PyTorch workers from a notebook and see what they did.
 
-    from ddp_lessons import launch, show, views, compare
+    from ddp_lessons import launch, show, views, compare, check
 
 Importing this package in a Jupyter kernel starts the worker server in the background and registers
-%%ranks; anywhere else it starts nothing. Names are looked up on first use, so that a worker, which
-imports only ddp_lessons.worker, never pays for a notebook's needs.
+%%ranks and %%exercise; anywhere else it starts nothing. Names are looked up on first use, so that a
+worker, which imports only ddp_lessons.worker, never pays for a notebook's needs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ddp_lessons.checks.grade import check
+    from ddp_lessons.checks.verdict import CheckError, Verdict
     from ddp_lessons.guess import compare
     from ddp_lessons.launcher import launch
     from ddp_lessons.machine import check_machine
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from ddp_lessons.source import show
 
 _HOMES = {
+    "check": "checks.grade",
+    "CheckError": "checks.verdict",
+    "Verdict": "checks.verdict",
     "launch": "launcher",
     "show": "source",
     "compare": "guess",
@@ -29,7 +34,17 @@ _HOMES = {
     "Run": "run",
     "WorkerError": "run",
 }
-__all__ = ["Run", "WorkerError", "check_machine", "compare", "launch", "show"]
+__all__ = [
+    "CheckError",
+    "Run",
+    "Verdict",
+    "WorkerError",
+    "check",
+    "check_machine",
+    "compare",
+    "launch",
+    "show",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,6 @@
-"""`python -m ddp_lessons machine`: the machine check of lesson 00, in a terminal."""
+"""`python -m ddp_lessons machine`: the machine check of lesson 00, in a terminal.
+`python -m ddp_lessons check KEY PATH`: the verdict on an answer, exit code 0 if it passes, else 1.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,34 @@ import sys
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit code: 0 if all is well."""
-    parser = argparse.ArgumentParser(prog="python -m ddp_lessons", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m ddp_lessons")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("machine", help="what this machine has, and a real all-reduce on it")
-    parser.parse_args(argv)
+    one = commands.add_parser("check", help="run an exercise's check on an answer")
+    one.add_argument("key", metavar="KEY", help="the exercise, NN_slug/name")
+    one.add_argument("path", metavar="PATH", help="the notebook, or the file %%%%exercise wrote")
+    options = parser.parse_args(argv)
+    if options.command == "check":
+        return check(options.key, options.path)
 
     from ddp_lessons.machine import check_machine
 
     found = check_machine()
     print(found.report())
     return 0 if found.works else 1
+
+
+def check(key: str, path: str) -> int:
+    """Print the verdict on an answer; 0 if it passes, 1 if it does not or cannot be found."""
+    from ddp_lessons.checks import grade
+    from ddp_lessons.checks.verdict import CheckError
+
+    try:
+        print(grade.check(key, path))
+    except (CheckError, ValueError, FileNotFoundError, RuntimeError) as error:
+        print(error)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""%%ranks: run a cell's code on real ranks."""
+"""%%ranks: run a cell's code on real ranks. %%exercise: keep it as the answer to an exercise."""
 
 from __future__ import annotations
 
@@ -53,6 +53,27 @@ def ranks(line: str, cell: str) -> Run:
     return run
 
 
+@magic_arguments()
+@argument("key", help="the exercise, NN_slug/name")
+def exercise(line: str, cell: str) -> None:
+    """Write this cell to a file, as the answer that check() then runs. Nothing runs here."""
+    from ddp_lessons import arguments
+    from ddp_lessons.checks import answers
+    from ddp_lessons.checks.exercise import find
+    from ddp_lessons.run import say
+
+    key = parse_argstring(exercise, line).key
+    try:
+        find(key)
+        # The magic's own line stays, as a comment: line numbers in verdicts are the cell's.
+        path = answers.write(key, f"# %%exercise {line}\n{cell}")
+        arguments.check_syntax(path)
+    except (ValueError, OSError) as error:
+        raise say(error) from None
+    print(f"written to {answers.FOLDER}/{key}.py")
+
+
 def register(shell: InteractiveShell) -> None:
-    """Make %%ranks known to this shell."""
+    """Make %%ranks and %%exercise known to this shell."""
     shell.register_magic_function(ranks, "cell", "ranks")
+    shell.register_magic_function(exercise, "cell", "exercise")

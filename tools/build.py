@@ -3,9 +3,11 @@
     python tools/build.py                         build every notebook
     python tools/build.py 00_start_here           build one
     python tools/build.py --check                 build nothing, compare sources and metadata
+    python tools/build.py --nbgrader FOLDER       write the exercises for an instructor's nbgrader
 
 A source is a py:percent file; its notebook is built with outputs. Cell ids last, and so do the
-outputs of a cell whose text has not changed, so that a small edit is a small diff.
+outputs of a cell whose text has not changed, so that a small edit is a small diff. A source in
+solutions/source makes two notebooks: the solution, and the exercise, which is not executed.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import difflib
 import hashlib
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ import nbformat.reader
 from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 
+import derive
 import rules
 from execute import CellFault, code_cells, execute, keep_outputs
 
@@ -40,13 +43,19 @@ METADATA = {
 
 @dataclass(frozen=True)
 class Target:
-    """A folder of sources and the folder of the notebooks that are made from them."""
+    """A folder of sources and the folder of the notebooks that are made from them, by `derive`."""
 
     sources: str
     notebooks: str
+    derive: Callable[[NotebookNode], NotebookNode] = lambda notebook: notebook
+    executed: bool = True
 
 
-TARGETS = (Target("notebooks/source", "notebooks"),)
+TARGETS = (
+    Target("notebooks/source", "notebooks"),
+    Target("solutions/source", "solutions", derive.for_comparing),
+    Target("solutions/source", "exercises", derive.for_reader, executed=False),
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,19 @@ class Lesson:
     name: str
     source: Path
     notebook: Path
+    target: Target = TARGETS[0]
+
+    def read(self) -> NotebookNode:
+        """The notebook that the source stands for, without outputs. Raises ValueError, with a
+        sentence for each fault, for what a source may not contain."""
+        text = self.source.read_text(encoding="utf-8")
+        found = rules.faults(text)
+        notebook = rules.read(text)
+        if self.target.sources == TARGETS[1].sources:
+            found += derive.faults(notebook)
+        if found:
+            raise ValueError("\n".join(found))
+        return self.target.derive(notebook)
 
 
 def lessons(root: Path = ROOT) -> list[Lesson]:
@@ -65,7 +87,7 @@ def lessons(root: Path = ROOT) -> list[Lesson]:
         sources, notebooks = root / target.sources, root / target.notebooks
         files = [*sources.glob("[0-9]*.py"), *notebooks.glob("*.ipynb")]
         found += [
-            Lesson(name, sources / f"{name}.py", notebooks / f"{name}.ipynb")
+            Lesson(name, sources / f"{name}.py", notebooks / f"{name}.ipynb", target)
             for name in sorted({path.stem for path in files})
         ]
     return found
@@ -77,17 +99,16 @@ def build(lesson: Lesson, fresh: bool = False) -> str:
     fresh: take every new output, also where only pictures and numbers in tables differ.
     Raises CellFault or, for what a source may not contain, ValueError. Writes nothing then.
     """
-    text = lesson.source.read_text(encoding="utf-8")
-    if found := rules.faults(text):
-        raise ValueError("\n".join(found))
+    source = lesson.read()
     began = time.monotonic()
     old = read_notebook(lesson.notebook) if lesson.notebook.exists() else None
-    notebook = merge(rules.read(text), old)
+    notebook = merge(source, old)
     lesson.notebook.parent.mkdir(parents=True, exist_ok=True)
-    execute(notebook, lesson.notebook.parent)
+    if lesson.target.executed:
+        execute(notebook, lesson.notebook.parent)
     notebook.metadata = nbformat.from_dict(METADATA)
     kept = 0
-    if old and not fresh:
+    if old and not fresh and lesson.target.executed:
         before = {cell.id: cell for cell in old.cells if cell.cell_type == "code"}
         for _, cell in code_cells(notebook):
             if cell.id in before and before[cell.id].source == cell.source:
@@ -108,8 +129,8 @@ def read_notebook(path: Path) -> NotebookNode:
 
 def merge(source: NotebookNode, old: NotebookNode | None) -> NotebookNode:
     """The cells of `source` without outputs, each with the id of the old cell that it continues."""
-    tags = [
-        {"tags": list(cell.metadata.tags)} if "tags" in cell.metadata else {}
+    own = [
+        {key: cell.metadata[key] for key in ("tags", "nbgrader") if key in cell.metadata}
         for cell in source.cells
     ]
     if old is not None and old.nbformat == 4:
@@ -118,7 +139,7 @@ def merge(source: NotebookNode, old: NotebookNode | None) -> NotebookNode:
     else:
         known = set()
     taken = {cell.get("id") for cell in source.cells} & known
-    for cell, metadata in zip(source.cells, tags, strict=True):
+    for cell, metadata in zip(source.cells, own, strict=True):
         if cell.get("id") not in known:
             cell.id = new_id(cell, taken)
         cell.metadata = nbformat.from_dict(metadata)
@@ -144,9 +165,10 @@ def check(lesson: Lesson) -> str | None:
     """The first thing that is wrong with a lesson, or None. Outputs are not compared."""
     if not lesson.source.exists():
         return "has no source. Write one, or delete the notebook"
-    text = lesson.source.read_text(encoding="utf-8")
-    if found := rules.faults(text):
-        return "\n  ".join(["the source has what a lesson may not have:", *found])
+    try:
+        source = lesson.read()
+    except ValueError as error:
+        return "\n  ".join(["the source has what it may not have:", *str(error).splitlines()])
     if not lesson.notebook.exists():
         return "is missing"
     try:
@@ -155,10 +177,13 @@ def check(lesson: Lesson) -> str | None:
         return f"is not a notebook: {str(error)[:60]}"
     if (notebook.nbformat, notebook.nbformat_minor) != (4, 5):
         return f"is nbformat {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5"
-    return next(differences(merge(rules.read(text), None), notebook), None)
+    executed = lesson.target.executed
+    return next(differences(merge(source, None), notebook, executed), None)
 
 
-def differences(expected: NotebookNode, actual: NotebookNode) -> Iterator[str]:
+def differences(
+    expected: NotebookNode, actual: NotebookNode, executed: bool = True
+) -> Iterator[str]:
     """Where a notebook departs from its source, cells first."""
     for number, (want, have) in enumerate(zip(expected.cells, actual.cells, strict=False), 1):
         if want.cell_type != have.cell_type or want.source != have.source:
@@ -175,6 +200,10 @@ def differences(expected: NotebookNode, actual: NotebookNode) -> Iterator[str]:
     if None in ids or len(set(ids)) < len(ids):
         yield "cell ids are missing or not unique"
     for position, (number, cell) in enumerate(code_cells(actual), 1):
+        if not executed:
+            if cell.outputs or cell.execution_count:
+                yield f"cell {number} has been executed: an exercise is handed out without outputs"
+            continue
         counts = [cell.execution_count]
         counts += [o.execution_count for o in cell.outputs if o.output_type == "execute_result"]
         if counts != [position] * len(counts):
@@ -193,7 +222,11 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("names", nargs="*", metavar="NN_slug", help="which lessons (default: all)")
     parser.add_argument("--check", action="store_true", help="compare, build and write nothing")
     parser.add_argument("--fresh", action="store_true", help="take new pictures and tables too")
+    parser.add_argument("--nbgrader", metavar="FOLDER", help="write the exercises with solutions")
     options = parser.parse_args(arguments)
+    if options.nbgrader:
+        write_for_nbgrader(root, Path(options.nbgrader))
+        return 0
     every = lessons(root)
     names = [Path(name).stem for name in options.names]
     if unknown := sorted(set(names) - {lesson.name for lesson in every}):
@@ -223,6 +256,16 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         )
         print(f"{len(chosen)} {agree}")
     return 1 if bad else 0
+
+
+def write_for_nbgrader(root: Path, folder: Path) -> None:
+    """Write each exercise, its solution between nbgrader's markers, as `nbgrader
+    generate_assignment` takes it: folder/NN_slug.ipynb."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sorted((root / TARGETS[1].sources).glob("[0-9]*.py")):
+        notebook = merge(derive.for_nbgrader(rules.read(source.read_text(encoding="utf-8"))), None)
+        notebook.metadata = nbformat.from_dict(METADATA)
+        (folder / f"{source.stem}.ipynb").write_text(nbformat.writes(notebook), encoding="utf-8")
 
 
 def attempt(lesson: Lesson, fresh: bool) -> str | None:

@@ -58,6 +58,7 @@ __all__ = [
 _REPRS = {
     ("ddp_lessons.run", "Run"): "run",
     ("ddp_lessons.guess", "Comparison"): "comparison",
+    ("ddp_lessons.checks.verdict", "Verdict"): "verdict",
     ("ddp_lessons.source", "Source"): "source",
     ("ddp_lessons.machine", "Machine"): "machine",
 }

@@ -18,6 +18,7 @@ from ddp_lessons.source import Source, lines, numbered
 from ddp_lessons.text import columns, ending, few, folded
 
 if TYPE_CHECKING:
+    from ddp_lessons.checks.verdict import Verdict
     from ddp_lessons.guess import Comparison
     from ddp_lessons.machine import Machine
 
@@ -229,3 +230,14 @@ def machine(machine: Machine) -> str:
     lessons = [[lesson, "yes" if nccl else "no"] for lesson, nccl in machine.lessons]
     parts.append(table(["lesson", "on NCCL here"], lessons, "Which lessons run on NCCL here"))
     return block("".join(parts))
+
+
+def verdict(found: Verdict) -> str:
+    """An exercise's verdict: a row for each requirement, then the failing case."""
+    marks = {True: "✓ held", False: "✗ not held", None: "? not seen"}
+    rows = [[sentence, marks[held]] for sentence, held in found.requirements]
+    caption = f"{found.key}: {'passed' if found.passed else 'not passed'}"
+    lines = [*([f"With {found.case}:"] if found.case else []), *found.told]
+    case = f'<pre class="ddp-code">{escape(chr(10).join(lines))}</pre>' if lines else ""
+    usual = f'<p class="ddp-first">{escape(found.usual)}</p>' if found.usual else ""
+    return block(table(["requirement", "verdict"], rows, caption) + case + usual)

@@ -245,6 +245,11 @@ with process_group() as device:
 # </details>
 
 # %% [markdown]
+# ## Exercise
+#
+# [All-gather from broadcasts](../exercises/04_collectives.ipynb) · 10 min · checked on real ranks: the result, the calls, the input.
+
+# %% [markdown]
 # ## Gallery: the other calls
 #
 # <details><summary>scatter, gather, reduce, all_to_all, isend and irecv, objects</summary>

@@ -84,16 +84,31 @@ MAY_IMPORT = {
         ),
         *("run", "scripts", "stop_button", "text", "watch", "worker"),
     },
+    # what an exercise is, and how an answer is judged
+    "checks": set(),
+    "checks.values": {"text"},
+    "checks.exercise": {"checks.examine", "run"},
+    "checks.examine": {"checks", "checks.exercise", "checks.values", "worker"},
+    "checks.answers": {"folders"},
+    "checks.verdict": {"run"},
+    "checks.grade": {
+        *("arguments", "checks", "checks.answers", "checks.examine", "checks.exercise"),
+        *("checks.values", "checks.verdict", "launcher", "run", "text"),
+    },
+    "checks.*": {"checks", "checks.exercise", "checks.values", "launcher", "run", "scripts"},
     # what a notebook sees
     "course": {"scripts"},
     "machine": {"course", "launcher", "placement", "run"},
     "source": {"run", "scripts"},
     "guess": {"text"},
-    "magic": {"folders", "launcher", "run"},
+    "magic": {
+        *("arguments", "checks", "checks.answers", "checks.exercise", "folders", "launcher", "run"),
+    },
     "views": set(),
     "views.*": {
         *(
             "blame",
+            "checks.verdict",
             "endings",
             "guess",
             "hang",
@@ -122,10 +137,11 @@ MAY_IMPORT = {
         "views.wait_words",
     },
     "": {
+        *("checks.grade", "checks.verdict"),
         *("engines.forkserver", "guess", "launcher", "machine", "magic", "page", "run", "source"),
         "views",
     },
-    "__main__": {"machine"},
+    "__main__": {"checks", "checks.grade", "checks.verdict", "machine"},
 }
 
 MAY_TOUCH_PROCESSES = {
