@@ -186,11 +186,11 @@ record("me", my_rank=my_rank, size=size)
 # ## How the course fits together
 #
 # - **Lessons** are in `notebooks/`. Each one ends with two questions. From lesson 02 on, a lesson starts with questions about earlier ones.
-# - **Exercises** belong in `exercises/`, one notebook for a lesson. A check runs your code on real ranks and says what is wrong with it.
-# - **Solutions** belong in `solutions/`, under the same name as the exercise.
+# - **Exercises** are in `exercises/`, from lesson 02 on. A check runs your code on real ranks and says what is wrong with it.
+# - **Solutions** are in `solutions/`, under the same name as the exercise.
 # - **Scripts** that the ranks run are in `ddp_lessons/scripts/`.
 #
-# A lesson that has an exercise links to it. The lessons so far have none yet.
+# A lesson that has an exercise links to it.
 
 # %% [markdown]
 # ## Without scrolling
