@@ -16,7 +16,7 @@ STALE := stale
 endif
 endif
 
-.PHONY: help lab test test-all notebooks check bench gpu-check stale
+.PHONY: help lab test test-all notebooks site check bench gpu-check stale
 
 help:
 	@echo "make lab         open the course in JupyterLab (PORT=8890 insists on a port)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-all    the same with the slow tests, and the notebooks five times more"
 	@echo "make check       the fast part of make test"
 	@echo "make notebooks   build the notebooks from their sources (LESSONS=\"00_start_here ...\")"
+	@echo "make site        web pages of the lessons and solutions, in build/site"
 	@echo "make bench       this launcher beside torchrun and spawn"
 	@echo "make gpu-check   the course's scripts on NCCL beside gloo (needs only torch and numpy)"
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with: 3.11 or newer."
@@ -71,6 +72,9 @@ check: $(INSTALLED)
 
 notebooks: $(INSTALLED)
 	$(PY) tools/build.py $(LESSONS)
+
+site: $(INSTALLED)
+	$(PY) tools/site_pages.py
 
 bench: $(INSTALLED)
 	$(PY) -m benchmarks.launch
