@@ -75,21 +75,27 @@ class Exercise:
 
     def failed(self, case: Case, run: Run, kind: str) -> str:
         """The mistake behind a launch that failed, "" if it may be anything. `kind` is one of
-        raises, waits, mismatch, left_early, killed."""
+        raises, waits, endless, mismatch, left_early, killed."""
         return ""
 
 
-# Mistakes that have nothing to do with the exercise. The text may name {function} or {what}.
+# Mistakes that have nothing to do with the exercise.
 COMMON: Mapping[str, str] = MappingProxyType(
     {
-        "not_written": "Nothing is written yet: put your code in place of the line that raises "
-        "NotImplementedError.",
+        "not_written": "Put your code in place of the line that raises NotImplementedError.",
         "syntax": "Python cannot read the code. Mend that line first.",
         "no_function": "The check calls your functions by name: keep the name and the arguments of "
         "the one that was given.",
-        "raises": "The traceback above ends at the line that raised.",
+        "raises": "The last line named above is the one that raised.",
         "waits": "Ranks wait for each other for ever. Follow, rank by rank, which call each of "
         "them makes next: the calls must pair up.",
+        "endless": "It had not returned by then: a loop that does not end, or a wait for something "
+        "that does not come. An exercise's function needs far less than a second.",
+        "busy": "The computer was too busy to start the ranks. Run the check once more.",
+        "too_slow": "A check takes at most 20 seconds. Look for a sleep, or for work that is done "
+        "again and again.",
+        "left_running": "A thread or a process that your code has started is still at work. Wait "
+        "for it, or start none.",
         "mismatch": "Collectives pair by their order. Each rank must make the same calls, in the "
         "same order, with tensors that fit.",
         "left_early": "The process ended before your function returned. Return the result; leave "

@@ -11,7 +11,10 @@ from ddp_lessons.text import short
 if TYPE_CHECKING:
     import torch
 
-MOST = 20_000  # numbers of one tensor that are carried
+MOST = 700_000  # characters of the JSON form of one value: a record holds 1 MB
+NUMBER = 26  # characters, at most, of a number and what is around it
+DEEPEST = 20  # lists in lists
+TOO_MUCH = "too much to be a result"
 
 
 @dataclass(frozen=True)
@@ -24,38 +27,94 @@ class Other:
         return self.what
 
 
-def tell(value: Any) -> Any:
-    """The JSON form of a value; tensors keep their dtype and shape."""
+def tell(value: Any, most: int = MOST) -> Any:
+    """The JSON form of a value; tensors keep their dtype and shape. Of what has none, and of what
+    is too big or too deep to be a result, only words are told. No method that a class of the
+    reader's defines is called: it may answer to anything with anything."""
+    return _tell(value, [most], 0)
+
+
+def _tell(value: Any, left: list[int], depth: int) -> Any:
+    """`left`: how many characters may still be told, of everything together."""
     import torch
 
-    if value is None or isinstance(value, bool | int | str):
+    def taken(characters: int) -> bool:
+        fits = characters <= left[0]
+        left[0] -= characters if fits else 0
+        return fits
+
+    def inner(items: Any) -> list[Any]:
+        return [_tell(item, left, depth + 1) for item in items]
+
+    kind = type(value)
+    if value is None or kind is bool:
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, torch.Tensor):
-        dense = value.layout == torch.strided and not value.is_complex()
-        if value.numel() > MOST or not dense:
-            return {"object": f"a tensor of shape {list(value.shape)}"}
-        flat = [tell(x) for x in value.detach().cpu().reshape(-1).tolist()]
+    if issubclass(kind, int) and int.bit_length(value) <= 64:
+        return int.__int__(value)
+    if issubclass(kind, float):
+        plain = float.__float__(value)
+        return plain if math.isfinite(plain) else {"float": repr(plain)}
+    if issubclass(kind, str) and taken(6 * str.__len__(value)):
+        return str.__str__(value)
+    tensor = kind in (torch.Tensor, torch.nn.Parameter) and _is_plain(value)
+    if tensor and taken(NUMBER * value.numel()):
+        flat = inner(value.detach().cpu().reshape(-1).tolist())
         return {"tensor": [str(value.dtype).removeprefix("torch."), list(value.shape), flat]}
-    if isinstance(value, list):
-        return [tell(item) for item in value[:MOST]]
-    if isinstance(value, tuple):
-        return {"tuple": [tell(item) for item in value[:MOST]]}
-    if isinstance(value, dict):
-        return {"dict": [[tell(key), tell(item)] for key, item in value.items()]}
-    return {"object": f"a {type(value).__name__}"}
+    for base in (list, tuple, dict):
+        if issubclass(kind, base) and depth < DEEPEST and taken(2 * NUMBER * base.__len__(value)):
+            told = inner(dict.items(value) if base is dict else base.__iter__(value))
+            return told if base is list else {base.__name__: told}
+    words = _described(value)
+    return {"object": words if taken(len(words)) else TOO_MUCH}
+
+
+def _is_plain(value: torch.Tensor) -> bool:
+    """Whether a tensor has numbers that a list can hold."""
+    import torch
+
+    somewhere = value.layout == torch.strided and value.device.type != "meta"
+    return somewhere and not value.is_complex() and not value.is_quantized
+
+
+def _described(value: Any) -> str:
+    """A value in a few words, none of them its own."""
+    import torch
+
+    kind = type(value)
+    if kind in (torch.Tensor, torch.nn.Parameter):
+        if _is_plain(value):
+            return f"{TOO_MUCH}: a tensor of {value.numel():,} numbers"
+        dtype, layout = (str(one).removeprefix("torch.") for one in (value.dtype, value.layout))
+        return f"a tensor of {dtype}, {layout}, on {value.device}"
+    for base in (list, tuple, dict):
+        if issubclass(kind, base):
+            return f"{TOO_MUCH}: a {base.__name__} of {base.__len__(value):,} entries"
+    if issubclass(kind, str):
+        return f"{TOO_MUCH}: a text of {str.__len__(value):,} characters"
+    return _a(type.__dict__["__name__"].__get__(kind))  # a metaclass may have one of its own
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name[:50]}"
 
 
 def read(told: Any) -> Any:
-    """The value that tell() told. Tensors are on the CPU."""
-    import torch
-
+    """The value that tell() told. Tensors are on the CPU. What tell() cannot have told is an Other:
+    an answer may have broken what tell() uses."""
     if isinstance(told, list):
         return [read(item) for item in told]
     if not isinstance(told, dict):
         return told
-    ((kind, content),) = told.items()
+    try:
+        ((kind, content),) = told.items()
+        return _read(kind, content)
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        return Other("a value that cannot be read")
+
+
+def _read(kind: str, content: Any) -> Any:
+    import torch
+
     if kind == "float":
         return float(content)
     if kind == "tensor":
@@ -64,8 +123,8 @@ def read(told: Any) -> Any:
     if kind == "tuple":
         return tuple(read(item) for item in content)
     if kind == "dict":
-        return {read(key): read(item) for key, item in content}
-    return Other(content)
+        return dict(read(pair) for pair in content)
+    return Other(str(content))
 
 
 def told(value: Any, width: int = 90) -> str:
@@ -90,7 +149,7 @@ def type_fault(value: Any, want: torch.Tensor) -> str:
 
     if not isinstance(value, torch.Tensor):
         kind = "None" if value is None else told(value) if isinstance(value, Other) else ""
-        return kind or f"a {type(value).__name__}"
+        return kind or _a(type(value).__name__)
     if value.dtype != want.dtype:
         return f"a tensor of {str(value.dtype).removeprefix('torch.')}"
     if value.shape != want.shape:

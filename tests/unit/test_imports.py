@@ -91,9 +91,10 @@ MAY_IMPORT = {
     "checks.examine": {"checks", "checks.exercise", "checks.values", "worker"},
     "checks.answers": {"folders"},
     "checks.verdict": {"run"},
+    "checks.failures": {"checks", "checks.examine", "checks.exercise", "run", "stall"},
     "checks.grade": {
         *("arguments", "checks", "checks.answers", "checks.examine", "checks.exercise"),
-        *("checks.values", "checks.verdict", "launcher", "run", "text"),
+        *("checks.failures", "checks.values", "checks.verdict", "launcher", "run", "stall", "text"),
     },
     "checks.*": {"checks", "checks.exercise", "checks.values", "launcher", "run", "scripts"},
     # what a notebook sees

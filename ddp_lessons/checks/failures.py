@@ -1,0 +1,92 @@
+"""What to say of an answer whose launch did not come to its end: pure functions from its error."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ddp_lessons import stall
+from ddp_lessons.checks import examine
+from ddp_lessons.checks.exercise import Case, Exercise, Fault
+from ddp_lessons.run import Failure, WorkerError
+
+MOST_LINES = 12  # of a report
+
+
+def fault(task: Exercise, path: Path, case: Case, error: WorkerError) -> Fault:
+    """The fault of a launch in which a rank's function did not return."""
+    failures = [rank.failure for rank in error.run if rank.failure]
+    for failure in failures:
+        if failure.kind == examine.MissingFunction.__name__:
+            return Fault("", failure.message, "no_function")
+        if is_stub(failure):
+            _, line, function, _ = failure.frames[-1]
+            return Fault("", f"{function}() is not written yet, line {line}", "not_written")
+    kind = kind_of(error)
+    told = "\n".join(report_lines(error, path))
+    if kind == "raises" and not error.run[error.rank].failure.frames:
+        return Fault("", told, "no_function" if is_call(task, failures[0]) else "")
+    return Fault("", told, task.failed(case, error.run, kind) or kind)
+
+
+def after_return(task: Exercise, path: Path, case: Case, error: WorkerError) -> Fault:
+    """The fault of a launch in which every rank's function had returned."""
+    if kind_of(error) == "endless":
+        still = [rank.rank for rank in error.run if not rank.finished]
+        told = f"your function had returned, but the process of {stall.names(still)} did not end"
+        return Fault("", told, "left_running")
+    return fault(task, path, case, error)
+
+
+def is_stub(failure: Failure) -> bool:
+    """Whether the line that failed is the one that an exercise is handed out with."""
+    source = failure.frames[-1][3] if failure.frames else ""
+    return failure.kind == "NotImplementedError" and source.startswith(f"raise {failure.kind}")
+
+
+def is_call(task: Exercise, failure: Failure) -> bool:
+    """Whether a function could not be called with what the exercise passes to it."""
+    start = tuple(f"{name}()" for name in task.names)
+    return failure.kind == "TypeError" and failure.message.startswith(start)
+
+
+# What a report says of a script, and what a reader who wrote a function knows by another name.
+WORDS = {
+    r"came to the end of the script": "returned",
+    r"before the end of the script": "before it returned",
+    r"error\.run": "error.verdict.runs[-1]",
+    r" *No rank was seen to wait for another\. If they were at work, .*\n?": "",
+    r"If ranks? [^.]* at work there, give the run a longer timeout=\. If not, every": "Every",
+    r"Give the run a longer timeout=, or fewer ranks\.": "Is the computer busy? Try once more.",
+}
+
+
+def report_lines(error: WorkerError, path: Path) -> list[str]:
+    """The launcher's report without what only the harness knows of."""
+    text = str(error).removeprefix(f"{error.run.script}: ").replace(f" of {path.name}", "")
+    for words, others in WORDS.items():
+        text = re.sub(words, others, text)
+    harness = (f'Recorded "{examine.GRADED}"', "The run ended there")
+    lines = [line for line in text.splitlines() if not line.strip().startswith(harness)]
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], "…"]
+
+
+def kind_of(error: WorkerError) -> str:
+    """In which way a launch failed: mismatch, raises, killed, left_early, waits, endless (some rank
+    was at work at the limit) or busy (the limit came before all had begun)."""
+    run = error.run
+    if run.mismatches:
+        return "mismatch"
+    guilty = None if error.rank is None else run[error.rank]
+    if any(rank.started is None for rank in run):
+        return "busy"
+    if guilty is None and any(not (r.exitcode is None or r.finished) for r in run):
+        return "left_early"
+    if guilty is None or (guilty.exitcode is None and not guilty.finished and not guilty.failure):
+        kinds = {one.kind for one in stall.standings(run)}
+        return "endless" if kinds & {"at work", "unknown"} else "waits"
+    if guilty.failure:
+        return "left_early" if guilty.failure.kind == "exit" else "raises"
+    if guilty.finished:
+        return "mismatch"  # it made fewer calls than the others
+    return "killed" if guilty.exitcode is not None and guilty.exitcode < 0 else "left_early"
