@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("lab", "test")
+EXTRAS = ("lab", "test", "nbgrader")
 # What PyPI's CUDA build of torch brings along; the lock leaves its versions to torch.
 WITH_TORCH = re.compile(r"nvidia-|cuda-|triton$")
 
