@@ -71,7 +71,9 @@ def state() -> dict[str, Any]:
         "torch.distributed.": dist,
         "torch.distributed.distributed_c10d.": distributed_c10d,
     }
-    found: dict[str, Any] = {}  # first: the looks below are worth nothing if these have changed
+    # Another default dtype changes functions of torch, too, so it is named first; the looks below
+    # are worth nothing if functions have changed.
+    found: dict[str, Any] = {"torch's default dtype": _known(torch.get_default_dtype)}
     for prefix, home in homes.items():
         # Kept, not only their ids: an id that is free again may be given to another.
         for name in dir(home):  # vars() lacks what a class inherits
@@ -79,7 +81,6 @@ def state() -> dict[str, Any]:
             if callable(one) and one is getattr(home, name):  # not made anew by each look
                 found[f"{prefix}{name}"] = one
     looks: dict[str, Callable[[], Any]] = {
-        "torch's default dtype": torch.get_default_dtype,
         "whether gradients are computed": torch.is_grad_enabled,
         "torch's number of threads": torch.get_num_threads,
         "whether torch is deterministic": torch.are_deterministic_algorithms_enabled,

@@ -91,6 +91,7 @@ COMMON: Mapping[str, str] = MappingProxyType(
         "them makes next: the calls must pair up.",
         "endless": "It had not returned by then: a loop that does not end, or a wait for something "
         "that does not come. An exercise's function needs far less than a second.",
+        "prints": "A print stands in a loop that does not end, or that is far too long.",
         "busy": "The computer was too busy to start the ranks. Run the check once more.",
         "too_slow": "A check takes at most 20 seconds. Look for a sleep, or for work that is done "
         "again and again.",

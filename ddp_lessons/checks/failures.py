@@ -73,13 +73,15 @@ def report_lines(error: WorkerError, path: Path) -> list[str]:
 
 def kind_of(error: WorkerError) -> str:
     """In which way a launch failed: mismatch, raises, killed, left_early, waits, endless (some rank
-    was at work at the limit) or busy (the limit came before all had begun)."""
+    was at work at the limit), busy (the limit came before all had begun) or prints (too much)."""
     run = error.run
     if run.mismatches:
         return "mismatch"
     guilty = None if error.rank is None else run[error.rank]
     if any(rank.started is None for rank in run):
         return "busy"
+    if "MB of output" in str(error):
+        return "prints"
     if guilty is None and any(not (r.exitcode is None or r.finished) for r in run):
         return "left_early"
     if guilty is None or (guilty.exitcode is None and not guilty.finished and not guilty.failure):
