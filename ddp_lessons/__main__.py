@@ -34,7 +34,7 @@ def check(key: str, path: str) -> int:
 
     try:
         print(grade.check(key, path))
-    except (CheckError, ValueError, FileNotFoundError, RuntimeError) as error:
+    except (CheckError, ValueError, OSError, RuntimeError) as error:
         print(error)
         return 1
     return 0

@@ -70,7 +70,10 @@ def exercise(line: str, cell: str) -> None:
         arguments.check_syntax(path)
     except (ValueError, OSError) as error:
         raise say(error) from None
-    print(f"written to {answers.FOLDER}/{key}.py")
+    where = (
+        "a temporary file, for this folder takes none" if path.is_absolute() else path.as_posix()
+    )
+    print(f"written to {where}")
 
 
 def register(shell: InteractiveShell) -> None:
