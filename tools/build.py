@@ -225,7 +225,10 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--nbgrader", metavar="FOLDER", help="write the exercises with solutions")
     options = parser.parse_args(arguments)
     if options.nbgrader:
-        write_for_nbgrader(root, Path(options.nbgrader))
+        try:
+            write_for_nbgrader(root, Path(options.nbgrader))
+        except ValueError as error:
+            parser.error(str(error))
         return 0
     every = lessons(root)
     names = [Path(name).stem for name in options.names]
@@ -243,7 +246,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         if what:
             bad.append(lesson)
             print(f"{shown}: {what}" if options.check else "failed\n" + what)
-    mend = [lesson.name for lesson in bad if lesson.source.exists()]
+    mend = list(dict.fromkeys(lesson.name for lesson in bad if lesson.source.exists()))
     if mend:
         if options.check:
             print("\nIf you have only worked through the lesson, nothing is wrong.")
@@ -260,12 +263,17 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
 
 def write_for_nbgrader(root: Path, folder: Path) -> None:
     """Write each exercise, its solution between nbgrader's markers, as `nbgrader
-    generate_assignment` takes it: folder/NN_slug.ipynb."""
+    generate_assignment` takes it: folder/NN_slug.ipynb. Raises ValueError, and writes nothing, for
+    a source with faults."""
+    target = Target(TARGETS[1].sources, str(folder), derive.for_nbgrader, executed=False)
+    made = {}
+    for source in sorted((root / target.sources).glob("[0-9]*.py")):
+        path = folder / f"{source.stem}.ipynb"
+        made[path] = merge(Lesson(source.stem, source, path, target).read(), None)
+        made[path].metadata = nbformat.from_dict(METADATA)
     folder.mkdir(parents=True, exist_ok=True)
-    for source in sorted((root / TARGETS[1].sources).glob("[0-9]*.py")):
-        notebook = merge(derive.for_nbgrader(rules.read(source.read_text(encoding="utf-8"))), None)
-        notebook.metadata = nbformat.from_dict(METADATA)
-        (folder / f"{source.stem}.ipynb").write_text(nbformat.writes(notebook), encoding="utf-8")
+    for path, notebook in made.items():
+        path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
 
 
 def attempt(lesson: Lesson, fresh: bool) -> str | None:

@@ -20,7 +20,7 @@ SOLUTION = "solution"  # the tag
 
 def faults(notebook: NotebookNode) -> Iterator[str]:
     """What is wrong with the regions and the keys of a source, a sentence each."""
-    answered, checked = [], []
+    answered, roles = [], []
     for number, cell in enumerate(notebook.cells, 1):
         inside = False
         for line in cell.source.splitlines():
@@ -33,15 +33,17 @@ def faults(notebook: NotebookNode) -> Iterator[str]:
             yield f"cell {number}: the region is not closed: {END!r} is missing"
         if key := answers(cell):
             answered.append(key)
+            roles.append(f"answer {key}")
             if BEGIN not in cell.source:
                 yield f"cell {number}: the answer to {key} has no solution region"
         elif BEGIN in cell.source:
             yield f"cell {number}: a solution region outside of an %%exercise cell"
-        checked += [key] if (key := checks(cell)) else []
+        if key := checks(cell):
+            roles.append(f"check {key}")
     known = exercise.keys()
     yield from (f"there is no exercise {key}" for key in answered if key not in known)
-    if answered != checked:
-        yield f"answers to {answered}, but checks of {checked}: each answer has one check, below it"
+    if roles != [f"{role} {key}" for key in answered for role in ("answer", "check")]:
+        yield f"each answer is followed by its own check, once, but here are: {', '.join(roles)}"
 
 
 def answers(cell: NotebookNode) -> str:
@@ -59,7 +61,7 @@ def checks(cell: NotebookNode) -> str:
 def for_reader(notebook: NotebookNode) -> NotebookNode:
     """The exercise: without what is to be found."""
     notebook.cells = [c for c in notebook.cells if SOLUTION not in c.metadata.get("tags", [])]
-    region = re.compile(rf"^([ \t]*){BEGIN}\n.*?^[ \t]*{END}$", re.M | re.S)
+    region = re.compile(rf"^([ \t]*){BEGIN}[ \t]*\n.*?^[ \t]*{END}[ \t]*$", re.M | re.S)
     for cell in notebook.cells:
         cell.source = region.sub(rf"\1{STUB}", cell.source)
     return graded(notebook)
@@ -67,7 +69,7 @@ def for_reader(notebook: NotebookNode) -> NotebookNode:
 
 def for_comparing(notebook: NotebookNode) -> NotebookNode:
     """The solution: everything, without the markers."""
-    markers = re.compile(rf"^[ \t]*({BEGIN}|{END})\n?", re.M)
+    markers = re.compile(rf"^[ \t]*({BEGIN}|{END})[ \t]*$\n?", re.M)
     for cell in notebook.cells:
         cell.source = markers.sub("", cell.source).rstrip()
         cell.metadata.pop("tags", None)
