@@ -78,7 +78,7 @@ def kind_of(error: WorkerError) -> str:
     if run.mismatches:
         return "mismatch"
     guilty = None if error.rank is None else run[error.rank]
-    if any(rank.started is None for rank in run):
+    if any(rank.joined is None for rank in run):  # the answer is called when all have joined
         return "busy"
     if "MB of output" in str(error):
         return "prints"
