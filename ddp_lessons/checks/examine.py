@@ -138,6 +138,9 @@ def main() -> None:
     with process_group() as device:
         import torch.distributed as dist
 
+        # Through the group itself, which the ledger does not see: an answer that sends nothing may
+        # leave while other ranks still join, and take their connections along.
+        dist.group.WORLD.barrier().wait()
         bench = Bench(dist.get_rank(), dist.get_world_size(), device)
         before = state()
         answer = load(path, task.names)

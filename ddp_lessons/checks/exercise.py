@@ -20,22 +20,26 @@ HERE = Path(__file__).parent
 @dataclass(frozen=True)
 class Case:
     """One launch of an answer. `told` says in words what it was given ("3 ranks, x of 2 numbers");
-    `values` is what on_rank() needs to make its inputs: numbers, text, lists and dicts only."""
+    `values` is what on_rank() needs to make its inputs: numbers, text, lists and dicts only.
+    `timeout` is in seconds; None stands for the exercise's own."""
 
     told: str
     world_size: int = 2
     values: Mapping[str, Any] = field(default_factory=dict)
     nnodes: int = 1
+    timeout: float | None = None
 
 
 @dataclass(frozen=True)
 class Fault:
     """A requirement that an answer does not meet: what happened, in numbers, and the name of the
-    mistake that usually is behind it ("" if it may be anything)."""
+    mistake that usually is behind it ("" if it may be anything). `last`: because of it, nothing can
+    be said of the requirements that have no fault."""
 
     requirement: str
     told: str
     mistake: str = ""
+    last: bool = False
 
 
 class Exercise:
