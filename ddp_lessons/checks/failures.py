@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 from ddp_lessons import stall
 from ddp_lessons.checks import examine
 from ddp_lessons.checks.exercise import Case, Exercise, Fault
-from ddp_lessons.run import Failure, WorkerError
+from ddp_lessons.run import Failure, Run, WorkerError
 
 MOST_LINES = 12  # of a report
 
@@ -23,6 +24,8 @@ def fault(task: Exercise, path: Path, case: Case, error: WorkerError) -> Fault:
             _, line, function, _ = failure.frames[-1]
             return Fault("", f"{function}() is not written yet, line {line}", "not_written")
     kind = kind_of(error)
+    if kind == "busy":
+        return Fault("", "the time was up before all ranks had come to your function", kind)
     told = "\n".join(report_lines(error, path))
     if kind == "raises" and not error.run[error.rank].failure.frames:
         return Fault("", told, "no_function" if is_call(task, failures[0]) else "")
@@ -78,13 +81,15 @@ def kind_of(error: WorkerError) -> str:
     if run.mismatches:
         return "mismatch"
     guilty = None if error.rank is None else run[error.rank]
-    if any(rank.joined is None for rank in run):  # the answer is called when all have joined
-        return "busy"
     if "MB of output" in str(error):
         return "prints"
     if guilty is None and any(not (r.exitcode is None or r.finished) for r in run):
         return "left_early"
     if guilty is None or (guilty.exitcode is None and not guilty.finished and not guilty.failure):
+        # The answer is called when all have joined. That may come late, and leave it no time.
+        late = run.ranks[-1].node == 0 and time_left(run) < run.seconds / 2  # torchrun takes long
+        if late or any(rank.joined is None for rank in run):
+            return "busy"
         kinds = {one.kind for one in stall.standings(run)}
         return "endless" if kinds & {"at work", "unknown"} else "waits"
     if guilty.failure:
@@ -92,3 +97,8 @@ def kind_of(error: WorkerError) -> str:
     if guilty.finished:
         return "mismatch"  # it made fewer calls than the others
     return "killed" if guilty.exitcode is not None and guilty.exitcode < 0 else "left_early"
+
+
+def time_left(run: Run) -> float:
+    """Seconds that a launch which was stopped just now lasted after all its ranks had joined."""
+    return time.monotonic() - max(rank.joined or 0.0 for rank in run)
