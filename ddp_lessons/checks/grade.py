@@ -20,7 +20,7 @@ from ddp_lessons.stall import names
 from ddp_lessons.text import folded
 
 LIMIT = 19  # seconds for all cases together; a moment is left for the last one to be stopped
-START = 20  # seconds for a case whose ranks did not come to the answer before
+START = 60  # seconds for a case whose ranks did not come to the answer before
 LEAST = 2  # seconds for one case, or it does not begin
 PRINTED = 5  # lines of each of the first four ranks
 
