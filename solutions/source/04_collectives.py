@@ -6,7 +6,7 @@
 # A backend may lack a collective that you need. Often it can be made from others. Make an all-gather from broadcasts.
 #
 # - Every rank calls `all_gather(x)` with its own tensor `x`. All have the same shape and dtype.
-# - It returns a list: entry r is rank r's `x`. It is the same list on every rank.
+# - It returns a list: entry r is rank r's `x`, on every rank.
 # - Each rank makes one broadcast for each rank, and no other call.
 # - `x` is unchanged afterwards.
 #
@@ -22,7 +22,10 @@ import torch.distributed as dist
 
 
 def all_gather(x):
-    """Every rank's x, as a list in rank order, on every rank. Changes nothing."""
+    """Return a list with every rank's x, in rank order, the same on every rank.
+
+    x: any shape and dtype, the same on all ranks. Neither x nor a list returned before is changed.
+    """
     ### BEGIN SOLUTION
     parts = []
     for source in range(dist.get_world_size()):
@@ -65,4 +68,4 @@ views.calls(check("04_collectives/all_gather").runs[2])
 # %% [markdown] tags=["solution"]
 # ## It could also be
 #
-# `torch.empty_like(x)` where the rank receives. It copies nothing, but the sender needs its `x` in there.
+# `part = x.clone() if source == rank else torch.empty_like(x)`: a rank copies its `x` once, not in every turn. Or N broadcasts with `async_op=True`, and a `wait()` for each of them at the end: then all of them can be under way at once.

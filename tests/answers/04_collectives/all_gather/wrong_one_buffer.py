@@ -1,5 +1,7 @@
 # diagnosis: one_buffer
 import torch.distributed as dist
+
+
 def all_gather(x):
     n = dist.get_world_size()
     out = [x.clone()] * n

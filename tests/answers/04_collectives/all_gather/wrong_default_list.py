@@ -1,0 +1,11 @@
+# diagnosis: keeps_state
+import torch
+import torch.distributed as dist
+
+
+def all_gather(x, parts=[]):
+    for source in range(dist.get_world_size()):
+        part = x.clone()
+        dist.broadcast(part, src=source)
+        parts.append(part)
+    return parts
