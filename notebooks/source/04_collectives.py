@@ -119,7 +119,7 @@ with process_group() as device:
 # %% [markdown]
 # ## Not all ranks at once
 #
-# A **sub-group** is a process group of some of the ranks. `new_group` makes it. Only its members make a call with `group=`. The script makes two of them, on 4 ranks.
+# A **sub-group** is a process group of some of the ranks. `new_group` makes it. Only its members make a call with `group=`. The script makes two, on 4 ranks.
 
 # %%
 show("04_collectives/sub_groups.py", light=["new_group", "group="])
@@ -158,7 +158,7 @@ views.before_after(shifted)
 #
 # <details><summary>Who noticed?</summary>
 #
-# Nobody, while it went on. Two all-reduces of one number fit together, so each of these sums came without an error. Only rank 1's fourth call finds no partner, because rank 0 has left. In a training, that is after the last epoch. Then `launch()` raises. Its report names the first calls that met from different lines, 15 and 22. What the ranks recorded until then is in `error.run`.
+# Nobody, while it went on: two all-reduces of one number fit together. Only rank 1's fourth call finds no partner, because rank 0 has left. In a training, that is after the last epoch. Then `launch()` raises. Its report names the first calls that met from different lines, 15 and 22. What the ranks recorded until then is in `error.run`.
 #
 # </details>
 
@@ -302,7 +302,7 @@ launch("04_collectives/objects.py", world_size=2)
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** A collective returns when the GPU has it in its queue, not when it is done ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So there the time of a call says little, and the time that gloo needs says nothing about NCCL. The cells with faults ask for the CPU: NCCL's guide warns of hangs, crashes and corrupt data where calls do not match ([guide](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html)).
+# - **On NCCL.** A collective returns when the GPU has it in its queue, not when it is done ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#synchronous-and-asynchronous-collective-operations)). So there the time of a call says little, and gloo's time nothing about NCCL's. The cells with faults ask for the CPU: NCCL's guide warns of hangs, crashes and corrupt data where calls do not match ([guide](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html)).
 # - **Without launch().** With `TORCH_DISTRIBUTED_DEBUG=DETAIL` in the environment, PyTorch compares operations and shapes itself ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications)). It finds both faults under *Break it*, and not the extra call. Leave it off for DDP on gloo: there torch 2.13 crashes.
 # - **Mean.** Add up, then divide by the world size. `op=` chooses another operation, such as `dist.ReduceOp.MAX`.
 # - **Fine print.** In a sub-group, `src=` and `dst=` are still ranks in the whole group; `group_src=` and `group_dst=` count within it ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcast)).
