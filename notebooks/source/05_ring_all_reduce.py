@@ -234,6 +234,11 @@ with process_group() as device:
 # </details>
 
 # %% [markdown]
+# ## Exercise
+#
+# [The other half of the ring](../exercises/05_ring_all_reduce.ipynb) · 15 min · checked on real ranks: the chunks after every step, the bytes.
+
+# %% [markdown]
 # ## Without scrolling
 #
 # 1. 4 ranks all-reduce a tensor of 100 MB. How much does the busiest rank send through rank 0, and how much in a ring?

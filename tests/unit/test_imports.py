@@ -96,7 +96,11 @@ MAY_IMPORT = {
         *("arguments", "checks", "checks.answers", "checks.examine", "checks.exercise"),
         *("checks.failures", "checks.values", "checks.verdict", "launcher", "run", "stall", "text"),
     },
-    "checks.*": {"checks", "checks.exercise", "checks.values", "launcher", "run", "scripts"},
+    "checks.ring": set(),
+    "checks.*": {
+        *("checks", "checks.exercise", "checks.ring", "checks.values"),
+        *("launcher", "run", "scripts"),
+    },
     # what a notebook sees
     "course": {"scripts"},
     "machine": {"course", "launcher", "placement", "run"},
