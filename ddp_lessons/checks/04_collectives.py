@@ -104,9 +104,10 @@ class AllGather(Exercise):
             )
             if found and number:
                 first = found[0]
-                yield Fault(first.requirement, f"second call: {first.told}", "keeps_state")
+                told = f"second call: {first.told}"
+                yield Fault(first.requirement, told, "keeps_state", first.last)
             yield from found
-            if found and found[0].requirement == "type":
+            if found and found[0].last:
                 return
         for rank, result in enumerate(results):
             before, after = result["seen"][0], result["later"]
@@ -122,11 +123,13 @@ class AllGather(Exercise):
             if not isinstance(given, list):
                 what = values.type_fault(given, wanted[0]) or "a tensor"
                 kind = "nothing_returned" if given is None else "wrong_type"
-                yield Fault("type", f"rank {rank} returned {what}, should be a list", kind)
+                yield Fault("type", f"rank {rank} returned {what}, should be a list", kind, True)
                 return
             if len(given) != n:
                 entries = "1 entry" if len(given) == 1 else f"{len(given)} entries"
-                yield Fault("type", f"rank {rank} returned {entries}, should be {n}", "entries")
+                yield Fault(
+                    "type", f"rank {rank} returned {entries}, should be {n}", "entries", True
+                )
                 return
             for place, (got, want) in enumerate(zip(given, wanted, strict=True)):
                 if what := values.type_fault(got, want):
@@ -134,7 +137,7 @@ class AllGather(Exercise):
                     like = f"like x: {case.values['dtype']}, shape {case.values['shape']}"
                     told = f"rank {rank}: entry {place} is {what}, should be {like}"
                     mistake = "dtype" if other else "wrong_type"
-                    yield Fault("type", told, "from_return" if got is None else mistake)
+                    yield Fault("type", told, "from_return" if got is None else mistake, True)
                     return
 
     def of_result(

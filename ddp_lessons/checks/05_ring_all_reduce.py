@@ -71,6 +71,10 @@ class RingGather(Exercise):
         "can have any size, as long as its receive has the same.",
         "sizes": "Chunks can differ in length, so what goes and what comes can, too. The tensor "
         "for what comes must be like the chunk that the left neighbour sends.",
+        "empty_left_out": "An empty chunk was left out on one side only. Sends and receives pair "
+        "by their order: let it make its rounds like the others, or leave out both ends.",
+        "from_anybody": "A recv without src takes from anybody, and gloo cannot do that with an "
+        "empty chunk. Name the left neighbour.",
         "dtype": "torch.zeros() and torch.empty() make float32, whatever the chunks are. "
         "torch.empty_like(chunk) makes a tensor like it.",
         "other_call": "Only sends and receives are allowed: send, recv, isend, irecv or a batch of "
@@ -156,7 +160,7 @@ class RingGather(Exercise):
                 mistake = "step_count"
             else:
                 mistake = self.mistake(case, results, run)
-            yield Fault("steps", told, mistake)
+            yield Fault("steps", told, mistake, last=True)
             return
 
     def of_chunks(self, case: Case, results: Sequence[Any]) -> str:
@@ -229,9 +233,10 @@ class RingGather(Exercise):
 
     def failed(self, case: Case, run: Run, kind: str) -> str:
         calls = [list(rank.calls) for rank in run]
+        every = sum(calls, [])
         if any(unwaited(rank.calls) for rank in run if rank.finished):
             return "no_wait"
-        if any(call.peer == len(run) for made in calls for call in sends(made)):
+        if any(call.peer == len(run) for call in sends(every)):
             return "not_closed"
         if kind == "waits":
             stand = [[call.op for call in made if call.end is None] for made in calls]
@@ -242,13 +247,18 @@ class RingGather(Exercise):
         if kind == "mismatch":
             met = run.mismatches[0].calls if run.mismatches else ()
             if len(met) == 2 and {call.op for call in met} <= {*SENDS, *RECEIVES}:
-                return "dtype" if met[0].dtype != met[1].dtype else "sizes"
+                if met[0].dtype != met[1].dtype:
+                    return "dtype"
+                one_is_empty = 0 in case.values["lengths"] and 0 in [call.bytes for call in met]
+                return "empty_left_out" if one_is_empty else "sizes"
         if kind == "raises":
             failures = [rank.failure for rank in run if rank.failure]
             if any("does not support item assignment" in one.message for one in failures):
                 return "replaced"
             if len(run) == 1 and any(call.peer == 0 for call in calls[0]):
                 return "step_count"
+            if any(call.raised and call.op == "recv" and call.peer is None for call in every):
+                return "from_anybody"
         return ""
 
 
