@@ -101,6 +101,19 @@ MAY_IMPORT = {
         *("checks", "checks.exercise", "checks.ring", "checks.values"),
         *("launcher", "run", "scripts"),
     },
+    "checks.dealing": set(),
+    "checks.mistakes_07": set(),
+    "checks.counting": {"checks.exercise"},
+    "checks.plans": {"checks.dealing", "checks.exercise"},
+    "checks.sampling": {
+        *("checks", "checks.dealing", "checks.examine", "checks.exercise", "checks.mistakes_07"),
+        *("checks.plans", "checks.values", "worker"),
+    },
+    "checks.07_distributed_sampler": {
+        *("checks", "checks.counting", "checks.exercise", "checks.mistakes_07", "checks.sampling"),
+        "checks.values",
+    },
+    "checks.*": {"checks", "checks.exercise", "checks.values", "launcher", "run", "scripts"},
     # what a notebook sees
     "course": {"scripts"},
     "machine": {"course", "launcher", "placement", "run"},

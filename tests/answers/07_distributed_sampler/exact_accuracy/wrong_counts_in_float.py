@@ -1,0 +1,21 @@
+# diagnosis: wrong_type
+import torch
+import torch.distributed as dist
+
+
+def evaluate(batches, sampler, classes):
+    labels = torch.cat([labels for labels, _ in batches])
+    predicted = torch.cat([predicted for _, predicted in batches])
+    place = torch.arange(len(labels)) * sampler.num_replicas + sampler.rank
+    real = place < len(sampler.dataset)
+    labels, predicted = labels[real], predicted[real]
+    counts = torch.stack(
+        [
+            torch.bincount(labels[labels == predicted], minlength=classes),
+            torch.bincount(labels, minlength=classes),
+        ]
+    )
+    counts = counts.float()
+    dist.all_reduce(counts)
+    right, seen = counts
+    return right, seen, (right.sum() / seen.sum()).item()

@@ -1,0 +1,22 @@
+# diagnosis: mean_of_rates
+import torch
+import torch.distributed as dist
+
+
+def evaluate(batches, sampler, classes):
+    labels = torch.cat([labels for labels, _ in batches])
+    predicted = torch.cat([predicted for _, predicted in batches])
+    place = torch.arange(len(labels)) * sampler.num_replicas + sampler.rank
+    real = place < len(sampler.dataset)
+    labels, predicted = labels[real], predicted[real]
+    counts = torch.stack(
+        [
+            torch.bincount(labels[labels == predicted], minlength=classes),
+            torch.bincount(labels, minlength=classes),
+        ]
+    )
+    rate = (counts[0].sum() / max(1, counts[1].sum())).double()
+    dist.all_reduce(counts)
+    dist.all_reduce(rate)
+    right, seen = counts
+    return right, seen, rate.item() / dist.get_world_size()

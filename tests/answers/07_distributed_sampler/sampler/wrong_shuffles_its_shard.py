@@ -1,0 +1,29 @@
+# diagnosis: shuffles_shard
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class Sampler:
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0):
+        self.size = len(dataset)
+        self.n = dist.get_world_size() if num_replicas is None else num_replicas
+        self.rank = dist.get_rank() if rank is None else rank
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        return math.ceil(self.size / self.n)
+
+    def __iter__(self):
+        total = len(self) * self.n
+        mine = [i % self.size for i in range(self.rank, total, self.n)]
+        if self.shuffle:
+            generator = torch.Generator().manual_seed(self.seed + self.epoch)
+            mine = [mine[i] for i in torch.randperm(len(mine), generator=generator)]
+        return iter(mine)
