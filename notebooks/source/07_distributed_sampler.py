@@ -262,6 +262,12 @@ with process_group():
 # </details>
 
 # %% [markdown]
+# ## Exercise
+#
+# - [Write the sampler](../exercises/07_distributed_sampler.ipynb) · 18 min · every shard compared with torch's.
+# - [Count exactly over padded shards](../exercises/07_distributed_sampler.ipynb) · 12 min · the counts on every rank.
+
+# %% [markdown]
 # ## Without scrolling
 #
 # 1. You forget `set_epoch`. Which samples does the model never learn from?
