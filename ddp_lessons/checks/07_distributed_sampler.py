@@ -22,7 +22,7 @@ class ExactAccuracy(Exercise):
         "accuracy": "accuracy is the share of all samples that are right",
     }
     mistakes = mistakes_07.ACCURACY
-    timeout = 6
+    timeout = 12
 
     def cases(self, seed: int) -> Sequence[Case]:
         rest = random.Random(seed)

@@ -35,7 +35,7 @@ class Sampler(Exercise):
     mistakes = mistakes_07.SAMPLER
     requirement_of = mistakes_07.REQUIREMENT
     may_change = frozenset(RANDOM)
-    timeout = 6
+    timeout = 12
 
     def cases(self, seed: int) -> Sequence[Case]:
         made = random.Random(seed)
