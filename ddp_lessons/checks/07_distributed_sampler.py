@@ -133,7 +133,7 @@ def _not_a_rate(test: counting.Test, rank: int, accuracy: Any) -> Fault | None:
         return Fault(
             "type", told, "integer_division" if accuracy == right // seen else "wrong_type"
         )
-    what = values.told(accuracy)
+    what = values.type_fault(accuracy, torch.zeros(())) or "a tensor"
     return Fault("type", f"rank {rank}: accuracy is {what}, not a float", "wrong_type")
 
 

@@ -150,6 +150,8 @@ def _of_place(draws: Sequence[Draw]) -> Iterator[str]:
             ),
         ):
             yield "arguments_ignored"
+    if _explains(draws, lambda d: _right(d, ranks=2)):
+        yield "always_two"
 
 
 def _right(draw: Draw, ranks: int | None = None, rank: int | None = None) -> list[int]:

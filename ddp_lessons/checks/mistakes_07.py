@@ -11,6 +11,7 @@ _SAMPLER = {
         "0 counts as False: `rank or ...` throws a given 0 away. Ask whether it is None.",
         "arguments_ignored": "This is the shard of the process's own place in the group. "
         "num_replicas and rank count where they are given; the group is asked where they are None.",
+        "always_two": "This is the shard of one of 2 ranks, whatever the number of ranks is.",
         "no_iterator": "__iter__ returns an iterator: iter() makes one of a list.",
     },
     "padding": {

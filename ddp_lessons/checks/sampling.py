@@ -49,9 +49,19 @@ class Sampler(Exercise):
             "steps": [None, 1, epoch],
         }
         return [
-            Case("2 ranks of the group", 2, {**of_group, "lengths": [6, 5, 10, 1]}),
-            Case("4 ranks of the group", 4, {**of_group, "lengths": [8, 10, 15, 3, 1]}),
-            Case("1 rank, the whole group", 1, {**of_group, "lengths": [5, 1]}),
+            Case(
+                "a group of 2, num_replicas and rank not given",
+                2,
+                {**of_group, "lengths": [6, 5, 10, 1]},
+            ),
+            Case(
+                "a group of 4, num_replicas and rank not given",
+                4,
+                {**of_group, "lengths": [8, 10, 15, 3, 1]},
+            ),
+            Case(
+                "a group of 1, num_replicas and rank not given", 1, {**of_group, "lengths": [5, 1]}
+            ),
             Case("a group of 3, num_replicas and rank given", 3, whole_grid),
         ]
 
