@@ -1,0 +1,21 @@
+# diagnosis: parameter
+import torch.distributed as dist
+
+
+def overlap(model):
+    works = []
+
+    def hook(p):
+        works.append((p, dist.all_reduce(p.data, async_op=True)))
+
+    for p in model.parameters():
+        if p.requires_grad:
+            p.register_post_accumulate_grad_hook(hook)
+
+    def finish():
+        for p, work in works:
+            work.wait()
+            p.data /= dist.get_world_size()
+        works.clear()
+
+    return finish

@@ -1,0 +1,22 @@
+# diagnosis: divided_by_two
+import torch.distributed as dist
+
+
+def overlap(model):
+    works = []
+
+    def hook(p):
+        works.append((p, dist.all_reduce(p.grad, async_op=True)))
+
+    for p in model.parameters():
+        if p.requires_grad:
+            p.register_post_accumulate_grad_hook(hook)
+
+    def finish():
+        for p, work in works:
+            work.wait()
+            if dist.get_world_size() > 1:
+                p.grad /= 2
+        works.clear()
+
+    return finish
