@@ -114,9 +114,10 @@ MAY_IMPORT = {
         "checks.values",
     },
     "checks.delivery": {"checks", "checks.exercise", "checks.values"},
+    "checks.micro_batches": {"checks.exercise"},
     "checks.*": {
-        *("checks", "checks.delivery", "checks.exercise", "checks.values"),
-        *("launcher", "run", "scripts"),
+        *("checks", "checks.delivery", "checks.exercise", "checks.micro_batches"),
+        *("checks.values", "launcher", "run", "scripts"),
     },
     # what a notebook sees
     "course": {"scripts"},

@@ -1,0 +1,12 @@
+def train(model, optimizer, batches, k):
+    batches = list(batches)
+    while batches:
+        group, batches = batches[:k], batches[k:]
+        optimizer.zero_grad()
+        with model.no_sync():
+            for batch in group[:-1]:
+                loss = model(batch).mean() / len(group)
+                loss.backward()
+        loss = model(group[-1]).mean() / len(group)
+        loss.backward()
+        optimizer.step()

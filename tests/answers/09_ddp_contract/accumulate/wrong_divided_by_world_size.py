@@ -1,0 +1,15 @@
+# diagnosis: divided_again
+from contextlib import nullcontext
+
+import torch.distributed as dist
+
+
+def train(model, optimizer, batches, k):
+    for start in range(0, len(batches), k):
+        group = batches[start : start + k]
+        for number, batch in enumerate(group, 1):
+            with nullcontext() if number == len(group) else model.no_sync():
+                loss = model(batch).mean() / len(group) / dist.get_world_size()
+                loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()

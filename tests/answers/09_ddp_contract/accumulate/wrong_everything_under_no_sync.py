@@ -1,0 +1,9 @@
+# diagnosis: never_synced
+def train(model, optimizer, batches, k):
+    for start in range(0, len(batches), k):
+        group = batches[start : start + k]
+        with model.no_sync():
+            for batch in group:
+                (model(batch).mean() / len(group)).backward()
+        optimizer.step()
+        optimizer.zero_grad()

@@ -1,0 +1,13 @@
+# diagnosis: changed_input
+from contextlib import nullcontext
+
+
+def train(model, optimizer, batches, k):
+    for start in range(0, len(batches), k):
+        group = batches[start : start + k]
+        for number, batch in enumerate(group, 1):
+            batch /= len(group)
+            with nullcontext() if number == len(group) else model.no_sync():
+                model(batch).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
