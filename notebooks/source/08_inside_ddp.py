@@ -21,7 +21,7 @@
 # </details>
 
 # %% [markdown]
-# This is the line of lesson 01 that this lesson opens up.
+# The line of lesson 01 that this lesson opens:
 
 # %%
 from ddp_lessons import compare, launch, show, views
@@ -100,7 +100,7 @@ for run in parts:
     print(run.script, {n: equal(run, n) for n in ("gradients", "parameters", "buffers")})
 
 # %% [markdown]
-# Equal starts and equal gradients make equal steps. Buffers have no gradient: BatchNorm counts them up from each rank's own samples, so somebody must say which ones hold. DDP says: rank 0's.
+# Equal starts and equal gradients make equal steps. Buffers have no gradient: BatchNorm counts them up from each rank's own samples. Which ones hold? DDP says: rank 0's.
 #
 # The miniature is right, and slow. It sends a message for each parameter, and the backward stands still until it has come.
 
@@ -174,7 +174,7 @@ compare(guess, "both" if len(late) == 2 else late[0])
 views.timeline({"One bucket": runs["one"], "A bucket for each layer": runs["many"]})
 
 # %% [markdown]
-# Compare the hatched parts. The bars above vary with the load of the machine.
+# Compare the hatched parts. The bars above vary with the machine's load.
 #
 # The last bucket is complete only when the last gradient is ready, and then nothing is left to compute. So some part is always exposed: with one bucket all of it, with many at least the last.
 #
@@ -244,6 +244,11 @@ with process_group() as device:
 # The first must come before DDP wraps the model: then it sees which parameters have a gradient.
 #
 # </details>
+
+# %% [markdown]
+# ## Exercise
+#
+# [Let gradients travel during the backward](../exercises/08_inside_ddp.ipynb) · 20 min · checked on real ranks: gradients, waits, overlap.
 
 # %% [markdown]
 # ## Without scrolling

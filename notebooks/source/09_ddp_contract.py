@@ -56,7 +56,7 @@ past = launch("09_ddp_contract/through_module.py", world_size=2)
 compare(guess, [round(rank.records[2].values["parameters"][0], 4) for rank in past])
 
 # %% [markdown]
-# Each rank trained alone: the wrapper's forward did not run, so DDP did not prepare the averaging, and the backward averaged nothing.
+# Each rank trained alone: the wrapper's forward did not run, so DDP prepared no averaging.
 
 # %% [markdown]
 # ## Contrast: five traps, five mends
@@ -129,7 +129,7 @@ print("held.py:", held.values("local"), "then", held.values("averaged"))
 # %% [markdown]
 # The forward decides: it reads a flag, and prepares the averaging or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (`flag raised between`). That is too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
 #
-# `held.py`: a step under `no_sync`, then one without. The next synchronised backward averages all that `.grad` holds by then.
+# `held.py`: a step under `no_sync`, then one without. The second backward averages all that `.grad` holds.
 
 # %% [markdown]
 # ## Trap 7. A parameter that nobody used
@@ -162,7 +162,7 @@ for run in (broken, named):
 # %% [markdown]
 # In step 1 nothing was averaged, and nobody said so. The next forward finds the last backward unfinished. By default the error has indices; with `TORCH_DISTRIBUTED_DEBUG=INFO`, names.
 #
-# The mend is to remove the parameter, or `find_unused_parameters=True`.
+# Mend: remove the parameter, or `find_unused_parameters=True`.
 #
 # > **Guess.** Both layers are used: one all-reduce a step. How many with `find_unused_parameters=True`?
 
@@ -256,6 +256,11 @@ with process_group() as device:
 # </details>
 
 # %% [markdown]
+# ## Exercise
+#
+# [Accumulate gradients, send them once](../exercises/09_ddp_contract.ipynb) · 10 min · checked on real ranks: steps, gradients, all-reduces.
+
+# %% [markdown]
 # ## Without scrolling
 #
 # 1. The gap between the ranks is 0.2 after step 1 and stays there. What kind of mistake?
@@ -271,7 +276,7 @@ with process_group() as device:
 # %% [markdown]
 # ## Checkpoint: lessons 07 to 09
 #
-# Ten minutes. Write your answers down, then unfold.
+# Ten minutes. Write, then unfold.
 #
 # 1. 10 test samples, 4 ranks, `DistributedSampler`. How many are evaluated?
 # 2. 4 ranks, 10,000 samples, `batch_size=25`. How large is the global batch, and how many steps has an epoch?
