@@ -46,6 +46,7 @@ def overlap(model):
     return finish
     ### END SOLUTION
 
+
 # %%
 check("08_inside_ddp/async_hooks")
 

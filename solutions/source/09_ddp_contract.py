@@ -39,6 +39,7 @@ def train(model, optimizer, batches, k):
         optimizer.zero_grad()
     ### END SOLUTION
 
+
 # %%
 check("09_ddp_contract/accumulate")
 
