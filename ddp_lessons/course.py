@@ -81,6 +81,7 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "05_ring_all_reduce/circle.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
         # With more ranks than samples in a part, or unequal parts, these show something else.
         "06_gradient_averaging/arrows.py": Demo(exact=True),
+        "06_gradient_averaging/broken.py": Demo(world_size=3, exact=True),
         "06_gradient_averaging/splits.py": Demo(exact=True),
         "06_gradient_averaging/one_process.py": Demo(world_size=1, exact=True),
         # By hand only where the samples divide.

@@ -1,0 +1,14 @@
+# diagnosis: parameters_changed
+import torch
+import torch.distributed as dist
+
+
+def average_gradients(model, count):
+    total = torch.tensor(float(count))
+    dist.all_reduce(total)
+    for p in model.parameters():
+        g = torch.zeros_like(p) if p.grad is None else p.grad.clone()
+        g *= count / total
+        dist.all_reduce(g)
+        p.grad = g
+        p.data -= 0.1 * g
