@@ -21,7 +21,7 @@
 # </details>
 
 # %% [markdown]
-# This is the line of lesson 01 that this lesson explains.
+# The line of lesson 01 that this lesson explains:
 
 # %%
 from ddp_lessons import compare, launch, show, views
@@ -99,7 +99,7 @@ for name in ("gradient", "parameters"):
 # %% [markdown]
 # ## Contrast: average the loss
 #
-# It looks like a shortcut: one number travels, not thousands.
+# It looks like a shortcut: one number travels.
 
 # %%
 show("06_gradient_averaging/loss_first.py", light=["x =", "all_reduce", "/=", "backward()"])
@@ -123,11 +123,11 @@ views.parameter_gap({"own seeds": seeds, "loss averaged": drift, "gradients aver
 # %% [markdown]
 # `no_broadcast.py` averages gradients but starts from two seeds. Its gap stays as it is: averaged gradients keep equal models equal, they do not make them so.
 #
-# Did the loss warn anybody? Is it the same on both ranks, and lower at the end?
+# Did the loss warn anybody?
 
 # %%
 losses = [[r.values["loss"] for r in rank.records if "loss" in r.values] for rank in drift]
-losses[0] == losses[1], losses[0][-1] < losses[0][0]
+{"equal": losses[0] == losses[1], "falls": losses[0][-1] < losses[0][0]}
 
 # %% [markdown]
 # The loss falls, equal on both ranks. It looks slow only beside a right run.
@@ -180,7 +180,7 @@ run
 # %% [markdown]
 # ## Claim check
 #
-# Three sentences from posts stand below the table. Rank 0's model starts from weight 1, rank 1's from 11. It also has a **buffer**, a tensor that belongs to the model and is not trained, like BatchNorm's running mean: 5 and 6. The losses are 1 and 3. Before `step()`, the script undoes the averaging: it sets the gradients to 1 and 2.
+# Rank 0's model starts from weight 1, rank 1's from 11. It also has a **buffer**, a tensor that belongs to the model and is not trained, like BatchNorm's running mean: 5 and 6. The losses are 1 and 3. Before `step()`, the script undoes the averaging: it sets the gradients to 1 and 2.
 
 # %%
 launch("06_gradient_averaging/claims.py", world_size=2)
@@ -247,6 +247,12 @@ with process_group() as device:
 # </details>
 
 # %% [markdown]
+# ## Exercise
+#
+# - [Average over unequal parts](../exercises/06_gradient_averaging.ipynb) · 20 min · checked at each step against one process.
+# - [Find the bug](../exercises/06_gradient_averaging.ipynb) · 8 min · checked against a run's records.
+
+# %% [markdown]
 # ## Without scrolling
 #
 # 1. Your ranks' parameters are equal at every step. Can the averaging still be wrong?
@@ -262,7 +268,7 @@ with process_group() as device:
 # %% [markdown]
 # ## Checkpoint: lessons 04 to 06
 #
-# Ten minutes, without scrolling. Write your answers down, then unfold.
+# Ten minutes, without scrolling.
 #
 # 1. Rank 0 holds 1, rank 1 holds 2. What does each hold after `broadcast` from rank 0? After `all_gather`?
 # 2. `y = dist.all_reduce(x)`. What is in `y`, and where is the sum?

@@ -1,4 +1,4 @@
-"""Twelve steps on every rank, all gradients averaged in one call. One step goes wrong."""
+"""Twelve steps on every rank, with all gradients in one call. One of the steps goes wrong."""
 
 import torch
 import torch.distributed as dist
