@@ -53,7 +53,8 @@ def _title(runs: Mapping[str, Run | tuple[Run, Run]]) -> str:
     others = {run[1].script.rpartition("/")[2] for run in runs.values() if isinstance(run, tuple)}
     if not others:
         return "Parameter gap between ranks"
-    return f"Parameter gap to {others.pop()}" if len(others) == 1 else "Parameter gap"
+    alike = len(others) == 1 and all(isinstance(run, tuple) for run in runs.values())
+    return f"Parameter gap to {others.pop()}" if alike else "Parameter gap"
 
 
 def gaps(run: Run | tuple[Run, Run]) -> list[float]:

@@ -192,6 +192,8 @@ def test_a_gap_to_another_run_counts_every_rank_of_the_one() -> None:
     assert gaps((TOGETHER, single)) == pytest.approx([0.0, 0.25])
     said = repr(views.parameter_gap({"x": (TOGETHER, single)}))
     assert said == "Parameter gap to some.py after step 2: x 0.25."
+    both = repr(views.parameter_gap({"ranks": TOGETHER, "process": (TOGETHER, single)}))
+    assert both == "Parameter gap after step 2: ranks under 1e-6; process 0.25."
 
 
 def test_a_small_gap_is_told_by_a_bound_since_rounding_differs() -> None:
