@@ -10,6 +10,7 @@ import torch
 from models import MODELS
 
 from ddp_lessons import launch, scripts
+from ddp_lessons.checks import broken_run, training
 from ddp_lessons.run import Run
 
 LESSON = "06_gradient_averaging"
@@ -204,3 +205,26 @@ def test_an_average_of_integers_raises_on_gloo(tmp_path):
     run = launch(script, 2, device="cpu")
     assert run.values("x") == [[1.5], [1.5]]
     assert run.values("refused") == ["torch.int64"] * 2
+
+
+def test_the_broken_run_goes_wrong_once_and_its_loss_points_elsewhere():
+    found = broken_run.Evidence(launch(broken_run.SCRIPT, broken_run.RANKS))
+    steps, ranks = range(1, broken_run.STEPS + 1), range(broken_run.RANKS)
+    wrong = [(rank, step) for step in steps for rank in ranks if not found.is_mean(rank, step)]
+    bug, rank, step = found.first()
+    assert (bug, wrong) == ("sum", [(rank, step)])
+    assert rank != 0
+    assert found.loss.max() not in (*found.loss[:, rank], *found.loss[step - 1])
+    assert found.loss[step - 1].argmax() == 0
+    assert found.against(bug, rank, step) == ("", "")
+
+
+def test_the_check_trains_on_the_samples_of_the_broken_run():
+    found = broken_run.Evidence(launch(broken_run.SCRIPT, broken_run.RANKS))
+    net = training.model(dtype=torch.float64)
+    right = training.reference(net, broken_run.samples(), broken_run.RATE)
+    step = found.first()[2]
+    for number, (own, mean) in enumerate(right):
+        if number < step:  # after that one the ranks' weights differ
+            assert all(map(training.close, found.local[number], own))
+            assert training.close(found.mean[number], mean)
