@@ -30,6 +30,7 @@ _HOMES = {
     "sampler": "shard_grid",
     "samples_met": "epochs",
     "shard_map": "shard_grid",
+    "starts": "start_lanes",
     "timeline": "step_lanes",
     "waits": "waiting",
 }
@@ -50,6 +51,7 @@ __all__ = [
     "sampler",
     "samples_met",
     "shard_map",
+    "starts",
     "timeline",
     "waits",
 ]

@@ -166,6 +166,11 @@ record("after", still_in=dist.is_initialized())
 # </details>
 
 # %% [markdown]
+# ## Exercise
+#
+# [Will they meet?](../exercises/02_process_groups.ipynb) · 8 min · a prediction, checked by real processes: who waits, who raises, who goes on.
+
+# %% [markdown]
 # ## Other ways to meet
 #
 # The table lists them. The script below meets by a file, and then leaves twice.

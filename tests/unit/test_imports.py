@@ -123,6 +123,9 @@ MAY_IMPORT = {
     "checks.broken_run": {"checks", "checks.training", "checks.values"},
     "checks.*": {
         *("checks", "checks.broken_run", "checks.exercise", "checks.training", "checks.values"),
+    "checks.starts": {"launcher", "run", "worker"},
+    "checks.*": {
+        *("checks", "checks.exercise", "checks.starts", "checks.values"),
         *("launcher", "run", "scripts"),
     },
     # what a notebook sees

@@ -1,0 +1,3 @@
+# diagnosis: form
+def will_they_meet():
+    return {"A": "waits", "B": "goes on", "C": "raises", "D": "waits", "E": "goes on"}
