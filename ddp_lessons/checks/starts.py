@@ -25,7 +25,7 @@ GOES_ON, RAISES, WAITS = "goes on", "raises", "waits"
 WORDS = (GOES_ON, RAISES, WAITS)
 QUIET = 4.0  # seconds in which no process goes on or raises: the rest of them waits
 LATE = 1.0  # seconds
-LIMIT = 16  # seconds for all of it
+LIMIT = 30  # seconds for all of it; about 6 unless the computer is busy
 
 
 @dataclass(frozen=True)

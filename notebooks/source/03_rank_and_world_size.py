@@ -21,12 +21,12 @@
 # </details>
 
 # %% [markdown]
-# These are the lines of lesson 01 that this lesson explains.
+# These lines of lesson 01 are explained here.
 
 # %%
 from ddp_lessons import compare, launch, show, views
 
-show("01_why_ddp/ddp.py", light="lesson 03")
+show("01_why_ddp/ddp.py", light=["LOCAL_", "torch.device(", "get_world_size"])
 
 # %% [markdown]
 # ## Two machines
@@ -187,6 +187,11 @@ record("place", mine=mine, RANK=int(os.environ["RANK"]))
 # `node = int(os.environ["GROUP_RANK"])` and `mine = node * per_node + local_rank`
 #
 # </details>
+
+# %% [markdown]
+# ## Exercise
+#
+# [One function, two machines](../exercises/03_rank_and_world_size.ipynb) · 8 min · checked on one machine and on two: devices, shards, and who writes.
 
 # %% [markdown]
 # ## Without scrolling

@@ -126,7 +126,7 @@ MAY_IMPORT = {
     "checks.starts": {"launcher", "run", "worker"},
     "checks.*": {
         *("checks", "checks.exercise", "checks.starts", "checks.values"),
-        *("launcher", "run", "scripts"),
+        *("launcher", "run", "scripts", "text", "worker"),
     },
     # what a notebook sees
     "course": {"scripts"},

@@ -1,0 +1,11 @@
+# diagnosis: all_write
+import os
+
+
+def my_part(n, folder):
+    rank = int(os.environ["RANK"])
+    world_size = int(os.environ["WORLD_SIZE"])
+    device = f"cuda:{os.environ['LOCAL_RANK']}"
+    shard = list(range(rank, n, world_size))
+    (folder / "ranks.txt").write_text(str(world_size))
+    return device, shard

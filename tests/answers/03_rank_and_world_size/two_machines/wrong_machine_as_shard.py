@@ -1,0 +1,12 @@
+# diagnosis: everything
+import os
+
+
+def my_part(n, folder):
+    rank = int(os.environ["RANK"])
+    world_size = int(os.environ["WORLD_SIZE"])
+    device = f"cuda:{os.environ['LOCAL_RANK']}"
+    shard = list(range(int(os.environ["GROUP_RANK"]), n, int(os.environ["GROUP_WORLD_SIZE"])))
+    if rank == 0:
+        (folder / "ranks.txt").write_text(str(world_size))
+    return device, shard
