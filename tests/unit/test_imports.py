@@ -96,38 +96,36 @@ MAY_IMPORT = {
         *("arguments", "checks", "checks.answers", "checks.examine", "checks.exercise"),
         *("checks.failures", "checks.values", "checks.verdict", "launcher", "run", "stall", "text"),
     },
+    # what one exercise needs
+    "checks.02_process_groups": {"checks", "checks.exercise", "checks.starts", "checks.values"},
+    "checks.starts": {"launcher", "run", "worker"},
+    "checks.03_rank_and_world_size": {"checks", "checks.exercise", "checks.values", "run"},
+    "checks.04_collectives": {"checks", "checks.exercise", "checks.values"},
+    "checks.05_ring_all_reduce": {"checks", "checks.exercise", "checks.ring", "checks.values"},
     "checks.ring": set(),
-    "checks.*": {
-        *("checks", "checks.exercise", "checks.ring", "checks.values"),
-        *("launcher", "run", "scripts"),
+    "checks.06_gradient_averaging": {
+        *("checks", "checks.broken_run", "checks.exercise", "checks.training", "checks.values"),
     },
+    "checks.broken_run": {"checks", "checks.training", "checks.values"},
+    "checks.training": set(),
+    "checks.07_distributed_sampler": {
+        *("checks", "checks.counting", "checks.exercise", "checks.mistakes_07", "checks.sampling"),
+        "checks.values",
+    },
+    "checks.counting": {"checks.exercise"},
     "checks.dealing": set(),
     "checks.mistakes_07": set(),
-    "checks.counting": {"checks.exercise"},
     "checks.plans": {"checks.dealing", "checks.exercise"},
     "checks.sampling": {
         *("checks", "checks.dealing", "checks.examine", "checks.exercise", "checks.mistakes_07"),
         *("checks.plans", "checks.values", "worker"),
     },
-    "checks.07_distributed_sampler": {
-        *("checks", "checks.counting", "checks.exercise", "checks.mistakes_07", "checks.sampling"),
-        "checks.values",
-    },
+    "checks.08_inside_ddp": {"checks", "checks.delivery", "checks.exercise", "checks.values"},
     "checks.delivery": {"checks", "checks.exercise", "checks.values"},
+    "checks.09_ddp_contract": {
+        *("checks", "checks.exercise", "checks.micro_batches", "checks.values"),
+    },
     "checks.micro_batches": {"checks.exercise"},
-    "checks.*": {
-        *("checks", "checks.delivery", "checks.exercise", "checks.micro_batches"),
-        *("checks.values", "launcher", "run", "scripts"),
-    },
-    "checks.training": set(),
-    "checks.broken_run": {"checks", "checks.training", "checks.values"},
-    "checks.*": {
-        *("checks", "checks.broken_run", "checks.exercise", "checks.training", "checks.values"),
-    "checks.starts": {"launcher", "run", "worker"},
-    "checks.*": {
-        *("checks", "checks.exercise", "checks.starts", "checks.values"),
-        *("launcher", "run", "scripts", "text", "worker"),
-    },
     # what a notebook sees
     "course": {"scripts"},
     "machine": {"course", "launcher", "placement", "run"},
