@@ -68,7 +68,6 @@ class Weighted(Exercise):
         "parameters_changed": "Average what the step is made from: the gradients. The parameters "
         "belong to the optimizer.",
     }
-    timeout = 10
 
     def cases(self, seed: int) -> Sequence[Case]:
         draw = random.Random(seed)
@@ -113,7 +112,7 @@ class Weighted(Exercise):
             moved = [rank for rank, found in enumerate(results) if found[number]["moved"]]
             if moved:
                 told = f"{at}rank {moved[0]}'s parameters were changed"
-                yield Fault("parameters", told, "parameters_changed")
+                yield Fault("parameters", told, "parameters_changed", last=True)
                 return
             wrong = off(results, number, want)
             if not wrong:
@@ -127,12 +126,12 @@ class Weighted(Exercise):
             if all(counts[rank] == 0 for rank in wrong):
                 yield Fault("empty", told, "left_out")
             elif not values.is_finite(got):
-                yield Fault("gradient", told, "not_finite")
+                yield Fault("gradient", told, "not_finite", last=True)
             else:
                 mistake = match(got, self.candidates(own, counts, case.values["counts"][0]))
                 if mistake == "not_averaged" and results[first][number]["returned"]:
                     mistake = "returned"
-                yield Fault("gradient", told, mistake)
+                yield Fault("gradient", told, mistake, last=True)
             return
 
     def candidates(
@@ -169,7 +168,7 @@ class Weighted(Exercise):
                 return "none_gradient"
         full = max((rank.calls for rank in run if rank not in empty), key=len, default=())
         if kind in ("waits", "mismatch", "left_early") and any(
-            skipped(rank.calls, full) for rank in empty
+            skipped(rank, full) for rank in empty
         ):
             return "empty_skips"
         return ""
@@ -179,13 +178,13 @@ def weigh(own: Sequence[Any], counts: Sequence[int]) -> Any:
     return sum(g * c for g, c in zip(own, counts, strict=True))
 
 
-def skipped(calls: Sequence[Any], full: Sequence[Any]) -> bool:
-    """Whether a rank came to the end of a step by fewer calls than another: it has none where the
-    other has some, or stands at its first line again where the other is at a later one."""
-    lines, others = [call.line for call in calls], [call.line for call in full]
+def skipped(rank: Any, full: Sequence[Any]) -> bool:
+    """Whether a rank made fewer calls in some step than another one: it came to its end with fewer,
+    or stands at its first line again where the other is at a later one."""
+    lines, others = [call.line for call in rank.calls], [call.line for call in full]
     apart = next((n for n, (a, b) in enumerate(zip(lines, others, strict=False)) if a != b), None)
     if apart is None:
-        return len(lines) < len(others)
+        return rank.finished and len(lines) < len(others)
     return apart > 0 and lines[apart] == lines[0]
 
 
@@ -226,7 +225,6 @@ class FindTheBug(Exercise):
         "Keep that.",
         "parameters_changed": "Only .grad may change.",
     }
-    timeout = 10
 
     def cases(self, seed: int) -> Sequence[Case]:
         """`zeros`: by step, the ranks whose inputs are zeros; none given: the broken run's own."""
