@@ -35,6 +35,7 @@ def all_gather(x):
     return parts
     ### END SOLUTION
 
+
 # %%
 check("04_collectives/all_gather")
 

@@ -42,6 +42,7 @@ def ring_gather(chunks, after_step):
         after_step()
     ### END SOLUTION
 
+
 # %%
 check("05_ring_all_reduce/ring_gather")
 
