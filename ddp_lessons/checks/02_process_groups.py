@@ -89,7 +89,7 @@ class WillTheyMeet(Exercise):
         (said,) = results
         wrong = misformed(said)
         if wrong:
-            yield Fault("form", wrong, "nothing_returned" if said is None else "form")
+            yield Fault("form", wrong, "nothing_returned" if said is None else "form", last=True)
             return
         real = starts.measured()
         errors = {start: [] for start in starts.STARTS}

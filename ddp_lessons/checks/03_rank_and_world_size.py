@@ -89,15 +89,15 @@ class TwoMachines(Exercise):
 
     def judge(self, case: Case, results: Sequence[Any], run: Any) -> Iterator[Fault]:
         for rank, one in enumerate(results):
+            got, shard = one["got"], one["shard"]
             if not one["pair"]:
-                got = "None" if one["got"] is None else values.told(one["got"])
-                kind = "nothing_returned" if one["got"] is None else "wrong_type"
-                yield Fault("device", f"rank {rank} returned {got}, not (device, shard)", kind)
+                told = f"rank {rank} returned {values.told(got)}, not (device, shard)"
+                kind = "nothing_returned" if got is None else "wrong_type"
+                yield Fault("device", told, kind, last=True)
                 return
-            shard = one["shard"]
-            if not isinstance(shard, list) or any(type(x) is not int for x in shard):
+            if not isinstance(shard, list):
                 told = f"rank {rank}: the shard is {values.told(shard)}, not a list of numbers"
-                yield Fault("shards", told, "nothing_returned" if shard is None else "wrong_type")
+                yield Fault("shards", told, "wrong_type", last=True)
                 return
         yield from devices([one["device"] for one in results], run)
         yield from shards(case.values["n"], [one["shard"] for one in results], run)
@@ -105,13 +105,13 @@ class TwoMachines(Exercise):
 
 
 def numbers(shard: Any) -> Any:
-    """The shard as a list of ints, if it holds whole numbers of any kind; else as it is."""
+    """The shard as a list of ints, if it holds whole numbers of any kind; else what it is."""
     if not isinstance(shard, Iterable) or isinstance(shard, str | bytes | dict):
         return shard
     try:
         return [operator.index(one) for one, _ in zip(shard, range(MOST), strict=False)]
     except TypeError:
-        return repr(shard)
+        return f"a {type(shard).__name__} of other things"
 
 
 def head(path: Path) -> str:

@@ -67,7 +67,7 @@ class ExactAccuracy(Exercise):
                 ranks = "" if len(set(found)) > 1 or len(found) == 1 else " (all ranks alike)"
                 name = counting.mistake_in_counts(test, found, bool(run.calls))
                 yield Fault("counts", f"{told}{ranks}\n{wanted}", name)
-                return
+                break
         for rank, result in enumerate(results):
             accuracy, want = float(result[2]), counting.rate(test.exact)
             if not abs(accuracy - want) <= 1e-6:
@@ -103,18 +103,20 @@ def _not_as_promised(test: counting.Test, results: Sequence[Any], run: Any) -> F
         if result is None:
             others = [_counts(other) for other in results]
             kind = "one_rank" if counting.has_one(test, others) else "nothing_returned"
-            return Fault("type", f"rank {rank} returned None", kind)
+            return Fault("type", f"rank {rank} returned None", kind, last=True)
         if not isinstance(result, tuple | list) or len(result) != 3:
             what = values.type_fault(result, counts) or "one tensor"
             if isinstance(result, tuple | list):
                 what = f"{len(result)} values"
-            return Fault("type", f"rank {rank} returned {what}, not three values", "wrong_type")
+            return Fault(
+                "type", f"rank {rank} returned {what}, not three values", "wrong_type", last=True
+            )
         for name, one in zip(("right", "seen"), result, strict=False):
             if what := values.type_fault(one, counts):
                 reduced = one is None and any("all_reduce" in call.op for call in run[rank].calls)
                 kind = "gave_back_none" if reduced else "wrong_type"
                 want = f"not int64 of shape {[test.classes]}"
-                return Fault("type", f"rank {rank}: {name} is {what}, {want}", kind)
+                return Fault("type", f"rank {rank}: {name} is {what}, {want}", kind, last=True)
         if fault := _not_a_rate(test, rank, result[2]):
             return fault
     return None
@@ -130,11 +132,10 @@ def _not_a_rate(test: counting.Test, rank: int, accuracy: Any) -> Fault | None:
     if isinstance(accuracy, int) and not isinstance(accuracy, bool):
         told = f"rank {rank}: accuracy is {accuracy}, a whole number"
         right, seen = map(sum, test.exact)
-        return Fault(
-            "type", told, "integer_division" if accuracy == right // seen else "wrong_type"
-        )
+        kind = "integer_division" if accuracy == right // seen else "wrong_type"
+        return Fault("type", told, kind, last=True)
     what = values.type_fault(accuracy, torch.zeros(())) or "a tensor"
-    return Fault("type", f"rank {rank}: accuracy is {what}, not a float", "wrong_type")
+    return Fault("type", f"rank {rank}: accuracy is {what}, not a float", "wrong_type", last=True)
 
 
 def _counts(result: Any) -> tuple | None:

@@ -21,7 +21,8 @@ HERE = Path(__file__).parent
 class Case:
     """One launch of an answer. `told` says in words what it was given ("3 ranks, x of 2 numbers");
     `values` is what on_rank() needs to make its inputs: numbers, text, lists and dicts only.
-    `timeout` is in seconds; None stands for the exercise's own."""
+    `timeout` is in seconds, and apart from what all cases may take together; None stands for the
+    exercise's own, which is not."""
 
     told: str
     world_size: int = 2

@@ -55,10 +55,22 @@ def planned(case: Case) -> list[Plan]:
     ]
 
 
-def latest_epoch(plans: Sequence[Plan], step: int) -> int:
-    """What any of these samplers was told last before this pass."""
-    told = [plan.told_at(at) for at in range(step + 1) for plan in plans]
-    return next((epoch for epoch in reversed(told) if epoch is not None), 0)
+def dealt_to(case: Case, rank: int) -> dict[int, Plan]:
+    """The samplers that one process makes, by number: all of a case, or its part of the grid."""
+    plans = dict(enumerate(planned(case)))
+    if not case.values["replicas"]:
+        return plans
+    return {number: plan for number, plan in plans.items() if number % case.world_size == rank}
+
+
+def latest_epochs(plans: Sequence[Plan]) -> list[int]:
+    """What any of these samplers was told last, before each pass."""
+    latest, found = 0, []
+    for step in range(max(len(plan.steps) for plan in plans)):
+        told = [epoch for plan in plans if (epoch := plan.told_at(step)) is not None]
+        latest = told[-1] if told else latest
+        found.append(latest)
+    return found
 
 
 def draw(
@@ -69,7 +81,6 @@ def draw(
     shuffle, seed = place.get("shuffle", True), place.get("seed", 0)
     epochs = plan.epochs(step)
     epoch = epochs[-1] if epochs else 0
-    table = (plan.length, ranks, shuffle, seed, step)
     return Draw(
         here=here,
         world_size=case.world_size,
@@ -81,7 +92,7 @@ def draw(
         epochs=epochs,
         latest=latest,
         drawn=(here, index, step),
-        table=(here if "rank" in plan.options else None, *table),
+        table=(plan.length, ranks, shuffle, seed, step),
         got=got,
         want=_torchs(plan.length, ranks, rank, shuffle, seed, epoch),
     )

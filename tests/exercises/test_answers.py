@@ -22,7 +22,7 @@ def every(answers: list[bank.Answer]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("answer", [pytest.param(one, id=one.name) for one in answers])
 
 
-AT_ONCE = 3
+AT_ONCE = 2
 Judge = Callable[[bank.Answer, int], Verdict]
 
 

@@ -80,6 +80,19 @@ def trained(*ranks: list[list[float]]) -> Run:
 
 APART = trained([[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [1.25, 1.5]])
 TOGETHER = trained([[1.0, 2.0], [1.0, 2.25]], [[1.0, 2.0], [1.0, 2.25 + 1e-8]])
+NAMES = ("start", "process", "outcome", "until")
+STARTS = a_run(
+    *(
+        a_rank(n, Record(n, "judged", 6.0, 1, dict(zip(NAMES, values, strict=True))), called=1.0)
+        for n, values in enumerate(
+            [
+                ("A", "0/2", "goes on", 2.0),
+                ("A", "1/2, a second later", "raises", 1.5),
+                ("B", "0/2", "waits", None),
+            ]
+        )
+    )
+)
 PICTURES = {
     "before and after": lambda: views.before_after(SUM),
     "meeting": lambda: views.meeting(MEETING),
@@ -88,6 +101,7 @@ PICTURES = {
     "machines": lambda: views.machines(MEETING),
     "arrows": lambda: views.gradient_arrows(ARROWS, whole(1.5, 1.5)),
     "gap": lambda: views.parameter_gap({"apart": APART, "together": TOGETHER}),
+    "starts": lambda: views.starts(STARTS),
     "bytes": lambda: views.bytes_per_device({"A": a_run(a_rank(0, held(0, "inputs", 10**6)))}),
 }
 
@@ -192,8 +206,6 @@ def test_a_gap_to_another_run_counts_every_rank_of_the_one() -> None:
     assert gaps((TOGETHER, single)) == pytest.approx([0.0, 0.25])
     said = repr(views.parameter_gap({"x": (TOGETHER, single)}))
     assert said == "Parameter gap to some.py after step 2: x 0.25."
-    both = repr(views.parameter_gap({"ranks": TOGETHER, "process": (TOGETHER, single)}))
-    assert both == "Parameter gap after step 2: ranks under 1e-6; process 0.25."
 
 
 def test_a_small_gap_is_told_by_a_bound_since_rounding_differs() -> None:
@@ -277,3 +289,7 @@ def test_many_ranks_are_counted_where_they_say_the_same() -> None:
     assert "… 14 ranks alike …" in repr(a_run(*ranks))
     ranks[7] = a_rank(7, Record(7, "r", 1.0, 1, {"sum": 4}))
     assert "… 14 more ranks …" in repr(a_run(*ranks))
+
+
+def test_starts_are_told_one_by_one() -> None:
+    assert repr(views.starts(STARTS)).endswith("A: goes on, raises; B: waits.")
