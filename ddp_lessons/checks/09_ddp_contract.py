@@ -19,8 +19,10 @@ class Accumulate(Exercise):
     minutes = 10
     names = ("train",)
     requirements = {
-        "steps": "one optimizer step after each k micro-batches, and one for a shorter rest; every "
-        "micro-batch goes through the model once, alone, in order, with a backward of its own",
+        "steps": "one optimizer step after each k micro-batches, and one for a shorter rest; their "
+        "number is returned",
+        "order": "every micro-batch goes through the model once, alone, in order, with a backward "
+        "of its own",
         "gradient": "each step uses the mean over all micro-batches of its group and all ranks: "
         "the gradient of one process",
         "count": "each step makes one all-reduce on each rank",
@@ -105,6 +107,15 @@ class Accumulate(Exercise):
                     break
             yield from faults
             if faults:
+                return
+        for rank, result in enumerate(results):
+            told = result["told"]
+            if type(told) is not int or told != len(groups):
+                number = type(told) is int
+                what = values.told(told) if number or told is None else f"a {type(told).__name__}"
+                mistake = "nothing_returned" if told is None else "" if number else "wrong_type"
+                told = f"rank {rank} returned {what}, should be {len(groups)}: the number of steps"
+                yield Fault("steps", told, mistake)
                 return
 
     def count(self, seen: micro_batches.Seen, step: int) -> Iterator[Fault]:

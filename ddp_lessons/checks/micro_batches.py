@@ -55,8 +55,8 @@ def watched(train: Callable, inner: Any, rate: float, batches: list[Any], k: int
     inner.first.weight.register_post_accumulate_grad_hook(backward)
     model.register_comm_hook(None, counted)
     optimizer.register_step_pre_hook(step)
-    train(model, optimizer, batches, k)
-    return {"events": events, "gradients": gradients, "module": len(through)}
+    told = train(model, optimizer, batches, k)
+    return {"events": events, "gradients": gradients, "module": len(through), "told": told}
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Seen:
             number = next(n for n, one in enumerate(passed) if one < 0)
             told = f"{self.where}: what went through the model in forward {number + 1} was not one "
             together = passed[number] == TOGETHER
-            yield Fault("steps", told + "of the micro-batches", "together" if together else "")
+            yield Fault("order", told + "of the micro-batches", "together" if together else "")
         elif not through and not self.by_hand:
             told = f"{self.where}: {len(passed)} forwards went through model.module, none through "
             yield Fault("count", told + "model", "module")
@@ -99,7 +99,7 @@ class Seen:
             yield Fault("steps", told, mistake)
         elif passed != list(range(micro)):
             told = f"{self.where}: micro-batches {[n + 1 for n in passed]} went through the model"
-            yield Fault("steps", told, "order")
+            yield Fault("order", told, "order")
         else:
             yield from self._alternates(groups)
 
@@ -114,7 +114,7 @@ class Seen:
         told = f"{self.where}: {order.count('forward')} forwards, {backwards} backwards; in order: "
         told += " ".join(order)
         early = any(a == b == "forward" for a, b in zip(order, order[1:], strict=False))
-        yield Fault("steps", told, "one_backward" if early else "")
+        yield Fault("order", told, "one_backward" if early else "")
 
     def flags(self, step: int) -> tuple[list[bool], list[bool], int]:
         """Of one step: whether each forward and each backward was to synchronise, and how many

@@ -10,6 +10,7 @@
 # - After each k micro-batches comes one step, with the mean gradient over these micro-batches and all ranks. If fewer are left at the end, they get a step of their own.
 # - Each step makes one all-reduce.
 # - Each micro-batch goes through the model once, alone, and has its own backward.
+# - `train` returns the number of steps.
 #
 # Gradients are empty at the start.
 
@@ -24,9 +25,10 @@ import torch
 def train(model, optimizer, batches, k):
     """Go through the micro-batches once, with a step after each k of them and after the rest.
 
-    All ranks have the same number of micro-batches, of one size. Returns nothing.
+    All ranks have the same number of micro-batches, of one size. Returns the number of steps.
     """
     ### BEGIN SOLUTION
+    steps = 0
     for start in range(0, len(batches), k):
         group = batches[start : start + k]
         with model.no_sync():
@@ -37,6 +39,8 @@ def train(model, optimizer, batches, k):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+        steps += 1
+    return steps
     ### END SOLUTION
 
 

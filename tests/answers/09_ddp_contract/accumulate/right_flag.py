@@ -1,5 +1,5 @@
 def train(model, optimizer, batches, k):
-    held = 0
+    held = steps = 0
     for i, batch in enumerate(batches):
         end = (i + 1) % k == 0 or i + 1 == len(batches)
         model.require_backward_grad_sync = end
@@ -11,3 +11,5 @@ def train(model, optimizer, batches, k):
             optimizer.step()
             optimizer.zero_grad()
             held = 0
+            steps += 1
+    return steps

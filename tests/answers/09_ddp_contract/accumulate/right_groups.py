@@ -9,3 +9,4 @@ def train(model, optimizer, batches, k):
                 (model(batch).mean() / len(group)).backward()
         optimizer.step()
         optimizer.zero_grad()
+    return len(range(0, len(batches), k))

@@ -1,5 +1,5 @@
 def train(model, optimizer, batches, k):
-    batches = list(batches)
+    batches, steps = list(batches), 0
     while batches:
         group, batches = batches[:k], batches[k:]
         optimizer.zero_grad()
@@ -10,3 +10,5 @@ def train(model, optimizer, batches, k):
         loss = model(group[-1]).mean() / len(group)
         loss.backward()
         optimizer.step()
+        steps += 1
+    return steps

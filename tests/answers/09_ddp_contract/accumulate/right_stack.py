@@ -24,3 +24,4 @@ def train(model, optimizer, batches, k):
         optimizer.step()
         for p in model.parameters():
             p.grad = None
+    return len(list(chunks(batches, k)))

@@ -10,3 +10,4 @@ def train(model, optimizer, batches, k):
         if (i + 1) % k == 0 or i + 1 == len(batches):
             optimizer.step()
             optimizer.zero_grad()
+    return -(-len(batches) // k)

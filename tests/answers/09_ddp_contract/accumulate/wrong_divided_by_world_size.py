@@ -13,3 +13,4 @@ def train(model, optimizer, batches, k):
                 loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+    return -(-len(batches) // k)

@@ -10,3 +10,4 @@ def train(model, optimizer, batches, k):
                 (model(batch).mean() / len(group)).backward()
         optimizer.zero_grad()
         optimizer.step()
+    return -(-len(batches) // k)

@@ -11,3 +11,4 @@ def train(model, optimizer, batches, k):
             model.require_backward_grad_sync = False
         optimizer.step()
         optimizer.zero_grad()
+    return -(-len(batches) // k)

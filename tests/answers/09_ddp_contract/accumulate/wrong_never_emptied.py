@@ -9,3 +9,4 @@ def train(model, optimizer, batches, k):
             with nullcontext() if number == len(group) else model.no_sync():
                 (model(batch).mean() / len(group)).backward()
         optimizer.step()
+    return -(-len(batches) // k)

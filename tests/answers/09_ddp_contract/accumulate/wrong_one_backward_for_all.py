@@ -6,3 +6,4 @@ def train(model, optimizer, batches, k):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+    return -(-len(batches) // k)

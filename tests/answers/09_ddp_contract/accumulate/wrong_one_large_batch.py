@@ -7,3 +7,4 @@ def train(model, optimizer, batches, k):
         model(torch.cat(batches[start : start + k])).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+    return -(-len(batches) // k)

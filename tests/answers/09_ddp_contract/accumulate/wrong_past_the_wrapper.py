@@ -6,3 +6,4 @@ def train(model, optimizer, batches, k):
             (model.module(batch).mean() / len(group)).backward()
         optimizer.step()
         optimizer.zero_grad()
+    return -(-len(batches) // k)

@@ -10,3 +10,4 @@ def train(model, optimizer, batches, k):
         if i % k == k - 1 or i == len(batches) - 1:
             optimizer.step()
             optimizer.zero_grad()
+    return -(-len(batches) // k)

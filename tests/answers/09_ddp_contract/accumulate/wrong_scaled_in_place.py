@@ -11,3 +11,4 @@ def train(model, optimizer, batches, k):
                 model(batch).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+    return -(-len(batches) // k)

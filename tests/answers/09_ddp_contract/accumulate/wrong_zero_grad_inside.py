@@ -11,3 +11,4 @@ def train(model, optimizer, batches, k):
                 optimizer.zero_grad()
                 loss.backward()
         optimizer.step()
+    return -(-len(batches) // k)
