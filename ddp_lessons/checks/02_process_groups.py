@@ -89,7 +89,7 @@ class WillTheyMeet(Exercise):
         (said,) = results
         wrong = misformed(said)
         if wrong:
-            yield Fault("form", wrong, "nothing_returned" if said is None else "form", last=True)
+            yield Fault("form", wrong, "nothing_returned" if said is None else "form")
             return
         real = starts.measured()
         errors = {start: [] for start in starts.STARTS}
@@ -130,7 +130,7 @@ def compared(start: str, said: list[str], was: list[str], errors: list[str]) -> 
         yield f"{name + ':':11}{' · '.join(cells)}".rstrip()
     for process, guess, word, error in zip(processes, said, was, errors, strict=True):
         if guess != word == RAISES:
-            yield f"raised by {process}: …{error[-50:]}"
+            yield f"raised by {process}: {error.rpartition('] ')[2][-60:]}"
 
 
 def belief(start: str, said: Sequence[str], was: Sequence[str]) -> str:

@@ -44,8 +44,8 @@ class TwoMachines(Exercise):
         "somebody, too.",
         "padded": "All shards have one size here, and the places that were left are filled with "
         "samples that another rank has already.",
-        "uneven": "What a division leaves over is not one rank's alone, and no rank gets less to "
-        "make it come out even: that many ranks take one sample more each.",
+        "uneven": "What a division leaves over is shared out, too: that many ranks take one sample "
+        "more each.",
         "no_writer": "If your condition compares os.environ[...] with a number, it never holds: "
         'the environment is text, and "0" is not 0.',
         "all_write": "Each rank runs the same function. What is done once needs a condition that "
@@ -93,11 +93,11 @@ class TwoMachines(Exercise):
             if not one["pair"]:
                 told = f"rank {rank} returned {values.told(got)}, not (device, shard)"
                 kind = "nothing_returned" if got is None else "wrong_type"
-                yield Fault("device", told, kind, last=True)
+                yield Fault("device", told, kind)
                 return
             if not isinstance(shard, list):
                 told = f"rank {rank}: the shard is {values.told(shard)}, not a list of numbers"
-                yield Fault("shards", told, "wrong_type", last=True)
+                yield Fault("shards", told, "wrong_type")
                 return
         yield from devices([one["device"] for one in results], run)
         yield from shards(case.values["n"], [one["shard"] for one in results], run)
@@ -127,10 +127,10 @@ def devices(names: Sequence[str], run: Any) -> Iterator[Fault]:
         taken = [names[rank] for rank in there]
         if sorted(taken) == gpus:
             continue
-        where = f"machine {node} has {listed(gpus)}" if len(nodes) > 1 else f"it has {listed(gpus)}"
-        took = ", ".join(
-            f"rank {rank} names {name}" for rank, name in zip(there, taken, strict=True)
-        )
+        which = f"machine {node}, with ranks {listed([str(rank) for rank in there])},"
+        where = f"{which if len(nodes) > 1 else 'the machine'} has {listed(gpus)}"
+        pairs = zip(there, taken, strict=True)
+        took = ", ".join(f"rank {rank} names {name}" for rank, name in pairs)
         kind = ""
         if len(nodes) > 1 and list(names) == [f"cuda:{rank.rank}" for rank in run]:
             kind = "rank_as_device"

@@ -160,7 +160,7 @@ class RingGather(Exercise):
                 mistake = "step_count"
             else:
                 mistake = self.mistake(case, results, run)
-            yield Fault("steps", told, mistake, last=True)
+            yield Fault("steps", told, mistake)
             return
 
     def of_chunks(self, case: Case, results: Sequence[Any]) -> str:

@@ -112,7 +112,7 @@ class Weighted(Exercise):
             moved = [rank for rank, found in enumerate(results) if found[number]["moved"]]
             if moved:
                 told = f"{at}rank {moved[0]}'s parameters were changed"
-                yield Fault("parameters", told, "parameters_changed", last=True)
+                yield Fault("parameters", told, "parameters_changed")
                 return
             wrong = off(results, number, want)
             if not wrong:
@@ -126,12 +126,12 @@ class Weighted(Exercise):
             if all(counts[rank] == 0 for rank in wrong):
                 yield Fault("empty", told, "left_out")
             elif not values.is_finite(got):
-                yield Fault("gradient", told, "not_finite", last=True)
+                yield Fault("gradient", told, "not_finite")
             else:
                 mistake = match(got, self.candidates(own, counts, case.values["counts"][0]))
                 if mistake == "not_averaged" and results[first][number]["returned"]:
                     mistake = "returned"
-                yield Fault("gradient", told, mistake, last=True)
+                yield Fault("gradient", told, mistake)
             return
 
     def candidates(

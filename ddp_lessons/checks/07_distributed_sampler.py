@@ -103,7 +103,7 @@ def _not_as_promised(test: counting.Test, results: Sequence[Any], run: Any) -> F
         if result is None:
             others = [_counts(other) for other in results]
             kind = "one_rank" if counting.has_one(test, others) else "nothing_returned"
-            return Fault("type", f"rank {rank} returned None", kind, last=True)
+            return Fault("type", f"rank {rank} returned None", kind)
         if not isinstance(result, tuple | list) or len(result) != 3:
             what = values.type_fault(result, counts) or "one tensor"
             if isinstance(result, tuple | list):
@@ -116,7 +116,7 @@ def _not_as_promised(test: counting.Test, results: Sequence[Any], run: Any) -> F
                 reduced = one is None and any("all_reduce" in call.op for call in run[rank].calls)
                 kind = "gave_back_none" if reduced else "wrong_type"
                 want = f"not int64 of shape {[test.classes]}"
-                return Fault("type", f"rank {rank}: {name} is {what}, {want}", kind, last=True)
+                return Fault("type", f"rank {rank}: {name} is {what}, {want}", kind)
         if fault := _not_a_rate(test, rank, result[2]):
             return fault
     return None
@@ -133,9 +133,9 @@ def _not_a_rate(test: counting.Test, rank: int, accuracy: Any) -> Fault | None:
         told = f"rank {rank}: accuracy is {accuracy}, a whole number"
         right, seen = map(sum, test.exact)
         kind = "integer_division" if accuracy == right // seen else "wrong_type"
-        return Fault("type", told, kind, last=True)
+        return Fault("type", told, kind)
     what = values.type_fault(accuracy, torch.zeros(())) or "a tensor"
-    return Fault("type", f"rank {rank}: accuracy is {what}, not a float", "wrong_type", last=True)
+    return Fault("type", f"rank {rank}: accuracy is {what}, not a float", "wrong_type")
 
 
 def _counts(result: Any) -> tuple | None:

@@ -34,13 +34,11 @@ class Case:
 @dataclass(frozen=True)
 class Fault:
     """A requirement that an answer does not meet: what happened, in numbers, and the name of the
-    mistake that usually is behind it ("" if it may be anything). `last`: because of it, nothing can
-    be said of the requirements that have no fault."""
+    mistake that usually is behind it ("" if it may be anything)."""
 
     requirement: str
     told: str
     mistake: str = ""
-    last: bool = False
 
 
 class Exercise:

@@ -165,9 +165,8 @@ def _judged(task: Exercise, case: Case, results: Sequence[Any], run: Run) -> lis
 
 def _verdict(task: Exercise, case: str, faults: Sequence[Fault], runs: tuple[Run, ...]) -> Verdict:
     named = {fault.requirement for fault in faults if fault.requirement}
-    # Of the results of an answer that broke a general rule, or came to none, nothing is said.
-    judged = all(f.requirement and f.mistake != "changed_input" and not f.last for f in faults)
-    rest = True if judged else None
+    # Of the others nothing is said: it was not looked at all of them, nor in all cases.
+    rest = None if faults else True
     held = tuple(
         (sentence, False if name in named else rest) for name, sentence in task.requirements.items()
     )

@@ -158,16 +158,16 @@ class Sampler(Exercise):
             return None
         which = f"rank {rank}: {plan.told}{plan.after(step)}"
         if isinstance(got, tuple):
-            return Fault("deal", f"{which}: __iter__ returned {got[0]}", "no_iterator", last=True)
+            return Fault("deal", f"{which}: __iter__ returned {got[0]}", "no_iterator")
         for one in got:
             number = one.item() if hasattr(one, "item") and one.numel() == 1 else one
             if isinstance(number, int) and FIRST <= number < FIRST + plan.length:
                 told = f"{which} gave {number}; the samples have the numbers 0 to {plan.length - 1}"
-                return Fault("deal", told, "samples", last=True)
+                return Fault("deal", told, "samples")
             if type(one) is not int:
                 what = values.told(one) if isinstance(one, values.Other) else type(one).__name__
                 told = f"{which} gave {what} where an int is due"
-                return Fault("deal", told, "wrong_type", last=True)
+                return Fault("deal", told, "wrong_type")
         return None
 
     def _wrong(self, case: Case, draws: Sequence[Draw], wrong: Draw) -> Fault:
