@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LATE = 0.3  # seconds: who does not wait for the last rank is gone by then
 
+MOST = 100  # entries of a list that may be a result
+
 
 class AllGather(Exercise):
     key = "04_collectives/all_gather"
@@ -96,6 +98,10 @@ class AllGather(Exercise):
 
     def judge(self, case: Case, results: Sequence[Any], run: Run) -> Iterator[Fault]:
         n = case.world_size
+        for rank, result in enumerate(results):
+            if isinstance(result, values.Other):
+                yield Fault("type", f"rank {rank} returned {result}", "wrong_type")
+                return
         for number in range(case.values["times"]):
             wanted = [self.x(case, rank, number) for rank in range(n)]
             lists = [result["seen"][number] for result in results]
@@ -123,13 +129,11 @@ class AllGather(Exercise):
             if not isinstance(given, list):
                 what = values.type_fault(given, wanted[0]) or "a tensor"
                 kind = "nothing_returned" if given is None else "wrong_type"
-                yield Fault("type", f"rank {rank} returned {what}, should be a list", kind, True)
+                yield Fault("type", f"rank {rank} returned {what}, should be a list", kind)
                 return
             if len(given) != n:
                 entries = "1 entry" if len(given) == 1 else f"{len(given)} entries"
-                yield Fault(
-                    "type", f"rank {rank} returned {entries}, should be {n}", "entries", True
-                )
+                yield Fault("type", f"rank {rank} returned {entries}, should be {n}", "entries")
                 return
             for place, (got, want) in enumerate(zip(given, wanted, strict=True)):
                 if what := values.type_fault(got, want):
@@ -137,7 +141,7 @@ class AllGather(Exercise):
                     like = f"like x: {case.values['dtype']}, shape {case.values['shape']}"
                     told = f"rank {rank}: entry {place} is {what}, should be {like}"
                     mistake = "dtype" if other else "wrong_type"
-                    yield Fault("type", told, "from_return" if got is None else mistake, True)
+                    yield Fault("type", told, "from_return" if got is None else mistake)
                     return
 
     def of_result(
@@ -215,17 +219,17 @@ def copied(result: Any) -> Any:
     """A list as it is now; anything else as it is."""
     import torch
 
-    if not isinstance(result, list):
+    if type(result) is not list or len(result) > MOST:
         return result
-    return [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in result]
+    return [one.detach().clone() if type(one) is torch.Tensor else one for one in result]
 
 
 def places(result: Any) -> list[int]:
     """Where in memory each entry begins."""
     import torch
 
-    entries = result if isinstance(result, list) else []
-    dense = [isinstance(one, torch.Tensor) and one.layout == torch.strided for one in entries]
+    entries = result[:MOST] if type(result) is list else []
+    dense = [type(one) is torch.Tensor and one.layout == torch.strided for one in entries]
     return [one.data_ptr() if ok else 0 for one, ok in zip(entries, dense, strict=True)]
 
 

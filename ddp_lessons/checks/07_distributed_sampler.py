@@ -108,9 +108,7 @@ def _not_as_promised(test: counting.Test, results: Sequence[Any], run: Any) -> F
             what = values.type_fault(result, counts) or "one tensor"
             if isinstance(result, tuple | list):
                 what = f"{len(result)} values"
-            return Fault(
-                "type", f"rank {rank} returned {what}, not three values", "wrong_type", last=True
-            )
+            return Fault("type", f"rank {rank} returned {what}, not three values", "wrong_type")
         for name, one in zip(("right", "seen"), result, strict=False):
             if what := values.type_fault(one, counts):
                 reduced = one is None and any("all_reduce" in call.op for call in run[rank].calls)

@@ -21,8 +21,7 @@ HERE = Path(__file__).parent
 class Case:
     """One launch of an answer. `told` says in words what it was given ("3 ranks, x of 2 numbers");
     `values` is what on_rank() needs to make its inputs: numbers, text, lists and dicts only.
-    `timeout` is in seconds, and apart from what all cases may take together; None stands for the
-    exercise's own, which is not."""
+    `timeout` is in seconds; None stands for the exercise's own."""
 
     told: str
     world_size: int = 2
@@ -96,8 +95,8 @@ COMMON: Mapping[str, str] = MappingProxyType(
         "that does not come. An exercise's function needs far less than a second.",
         "prints": "A print stands in a loop that does not end, or that is far too long.",
         "busy": "The computer was too busy to start the ranks. Run the check once more.",
-        "too_slow": "A check takes at most 20 seconds. Look for a sleep, or for work that is done "
-        "again and again.",
+        "too_slow": "An answer has 20 seconds, in all launches together. Look for a sleep, or for "
+        "work that is done again and again.",
         "left_running": "A thread or a process that your code has started is still at work. Wait "
         "for it, or start none.",
         "mismatch": "Collectives pair by their order. Each rank must make the same calls, in the "

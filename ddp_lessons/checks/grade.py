@@ -18,9 +18,10 @@ from ddp_lessons.run import Run, ScriptError, WorkerError, say
 from ddp_lessons.stall import names
 from ddp_lessons.text import folded
 
-LIMIT = 19  # seconds for all cases that have no limit of their own; a moment is left for the end
-START = 60  # seconds for a case whose ranks did not come to the answer before
+LIMIT = 19  # seconds for an answer in all cases together
+START = 20  # seconds for a case whose ranks did not come to the answer before
 LEAST = 2  # seconds for one case, or it does not begin
+REPORT_LINES = 12
 PRINTED = 5  # lines of each of the first four ranks
 
 
@@ -28,9 +29,9 @@ def check(key: str, path: str | Path | None = None) -> Verdict:
     """Run an answer on real ranks and return the verdict; raise CheckError if it does not pass.
 
     key: "NN_slug/name". path: the answer's .py file or notebook; without it, what the notebook's
-    %%exercise cell wrote. Takes at most 20 seconds once the worker server runs, a case on several
-    machines apart; each case has fresh processes, on gloo and the CPU, and fresh inputs, and is
-    compared with a plain computation in one process.
+    %%exercise cell wrote. Each case has fresh processes, on gloo and the CPU, and fresh inputs, and
+    is compared with a plain computation in one process. An answer that needs more than 20 seconds
+    in all does not pass.
 
     Raises CheckError (its `verdict` says what failed, and on which input), ValueError for an
     unknown key, FileNotFoundError if there is no answer yet.
@@ -60,20 +61,32 @@ def grade(key: str, path: Path, seed: int = 0) -> Verdict:
     known = [*task.cases(seed)]
     # Several machines take torchrun, which takes seconds: once is enough.
     unknown = [case for case in task.cases(secrets.randbelow(1 << 30)) if case.nnodes == 1][-1:]
+    launches = len(known + unknown)
     for number, case in enumerate([*known, *unknown]):
         left = int(LIMIT - spent)
+        limit = case.timeout or min(task.timeout, left)
+        over = f"the {LIMIT} s that an answer has were over in launch {number + 1} of {launches}"
+        too_slow = [Fault("", over, "too_slow")]
         if left < LEAST:
-            told = f"{number} of {len(known + unknown)} launches took {LIMIT - LEAST} s together"
-            return _verdict(task, case.told, [Fault("", told, "too_slow")], tuple(runs))
-        run, faults = examined(task, path, case, case.timeout or min(task.timeout, left))
+            return _verdict(task, case.told, too_slow, tuple(runs))
+        run, faults = examined(task, path, case, limit)
         if faults and faults[0].mistake == "busy":
-            run, faults = examined(task, path, case, max(START, case.timeout or 0))
-        spent += 0 if case.timeout else run.seconds
+            run, faults = examined(task, path, case, max(START, limit))
+        if limit == left < task.timeout and faults and faults[0].mistake == "endless":
+            faults = too_slow
+        spent += 0 if case.timeout else seconds(run)
         if number < len(known) or faults:
             runs.append(run)
         if faults:
             return _verdict(task, case.told, faults, tuple(runs))
     return _verdict(task, "", [], tuple(runs))
+
+
+def seconds(run: Run) -> float:
+    """How long the answer took, without the time in which its ranks were started."""
+    joined = [rank.joined for rank in run if rank.joined]
+    ended = [rank.ended for rank in run if rank.ended]
+    return max(ended) - max(joined) if joined and ended else 0.0
 
 
 def examined(task: Exercise, path: Path, case: Case, timeout: float) -> tuple[Run, list[Fault]]:

@@ -11,8 +11,10 @@ from ddp_lessons.text import short
 if TYPE_CHECKING:
     import torch
 
-MOST = 700_000  # characters of the JSON form of one value: a record holds 1 MB
-NUMBER = 26  # characters, at most, of a number and what is around it
+# Characters of the JSON form of one value. A record holds 1 MB, and what no longer fits takes up to
+# 15 characters, {"object": "…"}, where its list had set aside 8.
+MOST = 430_000
+ENTRY = 8
 DEEPEST = 20  # lists in lists
 TOO_MUCH = "too much to be a result"
 
@@ -49,23 +51,26 @@ def _tell(value: Any, left: list[int], depth: int) -> Any:
     kind = type(value)
     if value is None or kind is bool:
         return value
-    if issubclass(kind, int) and int.bit_length(value) <= 64:
+    if issubclass(kind, int) and int.bit_length(value) <= 64 and taken(len(int.__repr__(value))):
         return int.__int__(value)
-    if issubclass(kind, float):
+    if issubclass(kind, float) and taken(20):
         plain = float.__float__(value)
         return plain if math.isfinite(plain) else {"float": repr(plain)}
     if issubclass(kind, str) and taken(6 * str.__len__(value)):
         return str.__str__(value)
     tensor = kind in (torch.Tensor, torch.nn.Parameter) and _is_plain(value)
-    if tensor and taken(NUMBER * value.numel()):
-        flat = inner(value.detach().cpu().reshape(-1).tolist())
-        return {"tensor": [str(value.dtype).removeprefix("torch."), list(value.shape), flat]}
+    if tensor and 3 * value.numel() <= left[0]:
+        numbers = value.detach().cpu().reshape(-1).tolist()
+        flat = [x if math.isfinite(x) else {"float": repr(x)} for x in numbers]
+        if taken(sum(len(repr(x)) + 2 for x in flat)):
+            return {"tensor": [str(value.dtype).removeprefix("torch."), list(value.shape), flat]}
     for base in (list, tuple, dict):
-        if issubclass(kind, base) and depth < DEEPEST and taken(2 * NUMBER * base.__len__(value)):
+        entries = (1 + (base is dict)) * base.__len__(value) if issubclass(kind, base) else 0
+        if issubclass(kind, base) and depth < DEEPEST and taken(ENTRY * entries):
             told = inner(dict.items(value) if base is dict else base.__iter__(value))
             return told if base is list else {base.__name__: told}
     words = _described(value)
-    return {"object": words if taken(len(words)) else TOO_MUCH}
+    return {"object": words if taken(len(words)) else "…"}
 
 
 def _is_plain(value: torch.Tensor) -> bool:

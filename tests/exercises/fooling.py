@@ -105,9 +105,10 @@ ENDS = [
     Fooling(
         "leaves_children",
         "for own in (True, False):\n"
-        "    subprocess.Popen(['sleep', '600'], start_new_session=own)\nreturn [x]",
+        "    subprocess.Popen(['sleep', '600'], start_new_session=own)\n"
+        "return [x] * dist.get_world_size()",
         "no_work",
-        "called nothing",
+        "should be",
     ),
     Fooling(
         "endless_output",
@@ -127,12 +128,12 @@ RESULTS = [
         "nothing_returned",
         "49,995 lines hidden",
     ),
-    Fooling("nan", "return [one * float('nan') for one in right(x)]", "wrong_type", "float32"),
+    Fooling("nan", "return [one * float('nan') for one in right(x)]", "dtype", "float32"),
     Fooling("a_text", "return 'passed'", "wrong_type", "returned a str"),
     Fooling("objects", "return {'a': object(), 1: {2, 3}}", "wrong_type", "returned a dict"),
     Fooling("a_generator", "yield x", "wrong_type", "returned a generator"),
-    Fooling("inside_itself", "a = []; a.append(a); return a", "wrong_type", "an entry is a list"),
-    Fooling("no_call", "return [x.clone()] * dist.get_world_size()", "no_work", "called nothing"),
+    Fooling("inside_itself", "a = []; a.append(a); return a", "wrong_type", "entry 0 is a list"),
+    Fooling("no_call", "return [x.clone()] * dist.get_world_size()", "no_work", "should be"),
     Fooling("a_million", "return list(range(10**7))", "wrong_type", "a list of 10,000,000 entries"),
     Fooling(
         "a_big_tensor",
@@ -140,14 +141,14 @@ RESULTS = [
         "wrong_type",
         "a tensor of 10,000,000 numbers",
     ),
-    Fooling("tensors", "return [torch.zeros(20_000)] * 1_000", "wrong_type", "1000 entries, not 1"),
+    Fooling("tensors", "return [torch.zeros(20_000)] * 1_000", "wrong_type", "too much to be a result"),
     Fooling("a_long_text", "return 'x' * 10**7", "wrong_type", "a text of 10,000,000 characters"),
-    Fooling("no_text", "return ['\\ud800']", "wrong_type", "rank 0: an entry is a str"),
+    Fooling("no_text", "return ['\\ud800']", "wrong_type", "rank 0: entry 0 is a str"),
     Fooling(
         "without_numbers",
         "return [one.to('meta') for one in right(x)]",
         "wrong_type",
-        "an entry is a tensor of int64, strided, on meta",
+        "entry 0 is a tensor of int64, strided, on meta",
     ),
     Fooling(
         "equal_to_all",
@@ -174,7 +175,7 @@ RESULTS = [
         "    def __eq__(self, other): return True\n"
         "return [one.as_subclass(Sub) for one in right(x)]",
         "wrong_type",
-        "an entry is a Sub",
+        "entry 0 is a Sub",
     ),
     Fooling(
         "a_tensor_that_raises",
@@ -183,7 +184,7 @@ RESULTS = [
         f"    {EVIL.format(name='__torch_function__')}\n"
         "return [one.as_subclass(Sub) for one in right(x)]",
         "wrong_type",
-        "an entry is a Sub",
+        "entry 0 is a Sub",
     ),
 ]
 

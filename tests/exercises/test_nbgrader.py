@@ -75,7 +75,7 @@ class Course:
     def __init__(self, root: Path, commands: Path):
         self.root, self._commands = root, commands
         self.scores: dict[str, dict[str, list[float]]] = {}
-        (root / "nbgrader_config.py").write_text('get_config().CourseDirectory.course_id = "ddp"\n')
+        (root / "nbgrader_config.py").write_text("get_config().Execute.timeout = 120\n")
         own = {
             # nbgrader starts alembic, which it expects on PATH
             "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
