@@ -141,7 +141,7 @@ RESULTS = [
         "wrong_type",
         "a tensor of 10,000,000 numbers",
     ),
-    Fooling("tensors", "return [torch.zeros(20_000)] * 1_000", "wrong_type", "too much to be a result"),
+    Fooling("tensors", "return [torch.zeros(20_000)] * 1_000", "wrong_type", "cannot be read"),
     Fooling("a_long_text", "return 'x' * 10**7", "wrong_type", "a text of 10,000,000 characters"),
     Fooling("no_text", "return ['\\ud800']", "wrong_type", "rank 0: entry 0 is a str"),
     Fooling(
