@@ -107,7 +107,7 @@ def main():
             if cuda:
                 torch.cuda.set_rng_state(saved["generators"][rank][1])
     if rank == 0:
-        print(f"{world_size} ranks on {device.type}, after step {step}", flush=True)
+        print(f"world size {world_size}, step {step} is done", flush=True)
         log.touch()
         os.truncate(log, log_size)  # what follows the checkpoint will come again
 
