@@ -10,6 +10,7 @@ Exit code 1 if a script fails that should not (or the other way round), or if th
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import shutil
 import sys
@@ -102,7 +103,8 @@ def half(name: str, ranks: int, device: str, demo: Demo, timeout: float, logs: P
     asked = "auto" if "CUDA_VISIBLE_DEVICES" in demo.env else device
     try:
         path = scripts.HERE / name
-        run, report = launch(path, ranks, args=demo.args, device=asked, **options), ""
+        with contextlib.chdir(keep):  # for scripts that write files
+            run, report = launch(path, ranks, args=demo.args, device=asked, **options), ""
     except WorkerError as error:
         run, report = error.run, str(error)
     except Exception as error:  # noqa: BLE001  one script that cannot start must not end the check

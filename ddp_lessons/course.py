@@ -35,6 +35,7 @@ LESSONS = (
     Lesson("07_distributed_sampler", "Give every rank its samples", 40),
     Lesson("08_inside_ddp", "Look inside DDP", 40),
     Lesson("09_ddp_contract", "Know what DDP does not do", 35),
+    Lesson("10_training_template", "Train so that a kill costs nothing", 45),
 )
 
 
@@ -103,6 +104,10 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "09_ddp_contract/unused.py": Demo(fails=True),
         "09_ddp_contract/evaluate.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
         "09_ddp_contract/uneven.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
+        # train.py and altered.py write into the current folder.
+        "10_training_template/own_stop.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
+        "10_training_template/popular.py": Demo(exact=True, fails=True),
+        "10_training_template/seeds.py": Demo(args=("both",)),
     }
 )
 

@@ -28,6 +28,12 @@ LAWFUL = {"pid", "parent", "port", "host", "path", "time", "times", "seconds", "
 Told = dict[int, list[tuple[str, Mapping[str, Any]]]]  # rank -> its records, in order
 
 
+@pytest.fixture(autouse=True)
+def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some scripts write into the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 def comparable(name: str) -> bool:
     """Whether a script can run on one machine to a good end, and so be held against itself."""
     return demo(name).nnodes == 1 and not demo(name).fails

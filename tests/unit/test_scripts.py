@@ -42,7 +42,7 @@ def test_the_nearest_may_be_the_readers_own_file(tmp_path, monkeypatch):
     (tmp_path / "training.py").write_text("")
     monkeypatch.chdir(tmp_path)
     for wrong in ("trainning.py", "triaining.py", "Training.py"):
-        with pytest.raises(FileNotFoundError, match=r"Did you mean training.py\?"):
+        with pytest.raises(FileNotFoundError, match=r"Did you mean training.py\b"):
             scripts.find(wrong)
 
 

@@ -1,0 +1,314 @@
+# %% [markdown]
+# # Train so that a kill costs nothing
+#
+# You will take home a training script, kill it in mid-epoch, and see it end as if nobody had; then take its parts away, one at a time.
+#
+# 45 min · 2 ranks on any laptop · needs 07, 09 · new terms: training state, exact resume, atomic write
+
+# %% [markdown]
+# ## Recall
+#
+# 1. 1,408 samples, a global batch of 64. How many steps has an epoch on 2 ranks, and on 4?
+# 2. `no_sync()`: around what?
+# 3. Rank 0 alone calls a function. When do the others wait for ever?
+#
+# <details><summary>Answers</summary>
+#
+# 1. 22, on any number of ranks.
+# 2. Forward and backward.
+# 3. When there is a collective in it.
+#
+# </details>
+
+# %% [markdown]
+# These are the lines of lesson 01 that this lesson explains: the seed, and what rank 0 says.
+
+# %%
+from ddp_lessons import WorkerError, compare, launch, show, views
+
+show("01_why_ddp/ddp.py", light=["manual_seed", "if rank == 0", "print("])
+
+# %% [markdown]
+# ## The script to copy
+#
+# It uses nothing of this course, and runs under `torchrun`, under `launch()`, and as `python train.py`. Read it from top to bottom; each part has its lesson:
+#
+# | part | lesson |
+# |---|---|
+# | device, process group | 02, 03 |
+# | sampler, `set_epoch`, a test set without padding | 07 |
+# | DDP; micro-batches under `no_sync` | 06, 09 |
+# | sums of counts, reduced | 04, 07 |
+# | seeds, checkpoint, log, stop | this one |
+
+# %%
+show("10_training_template/train.py")
+
+# %%
+import json, shutil, tempfile, torch
+from pathlib import Path
+
+folder = Path(tempfile.mkdtemp())  # for checkpoints and logs
+
+
+def log(name):
+    return [json.loads(line) for line in (folder / name / "log.jsonl").open()]
+
+
+# %%
+def start(script, name, *more, world_size=2, device="auto"):
+    args = ["--out", folder / name, "--epochs", 4, "--every", 4, *more]
+    try:
+        return launch(f"10_training_template/{script}.py", world_size, args=args, device=device)
+    except WorkerError as error:
+        return error.run
+
+
+# %%
+print(start("train", "whole").ok, len(log("whole")), log("whole")[-1]["step"])
+log("whole")[-1]["accuracy"] > 0.9
+
+# %% [markdown]
+# 88 steps. Rank 0 has written a line to the log and a checkpoint every 4 steps, and at the end of each epoch.
+
+# %% [markdown]
+# ## Equal seeds or different ones?
+#
+# "Seed every rank alike", say some posts; "add the rank to the seed", say others. `seeds.py` tries three ways: one seed for everything, the rank for everything, and as in `train.py`.
+
+# %%
+show("10_training_template/seeds.py", light=["equal, own =", "manual_seed", "DistributedSampler("])
+
+# %% [markdown]
+# > **Guess.** Every seed is the rank. How many of the 8 samples does no rank get?
+
+# %%
+guess = None  # your number
+missed = {}
+for way in ("one", "rank", "both"):
+    run = launch("10_training_template/seeds.py", args=[way])
+    missed[way] = 8 - len(set(sum(run.values("shard"), [])))
+    print(way, *(f"| {x} equal: {len(set(map(str, run.values(x)))) == 1}" for x in ("weights", "dropout")))
+compare(guess, missed["rank"])
+
+# %% [markdown]
+# What all ranks share needs an equal seed: first weights, and the order that the sampler deals out. DDP would mend the weights, by sending rank 0's. Nobody mends the shards. What is drawn for a rank's own samples needs a different seed: dropout, augmentation. With `one`, all ranks drop the same units. No error says so.
+
+# %% [markdown]
+# ## Kill it
+#
+# `altered.py` runs `train.py`, and rank 1 sends itself SIGKILL in step 39, which is the 17th of epoch 1.
+#
+# > **Guess.** The last checkpoint that was written: after which step?
+
+# %%
+guess = None  # your number
+print(start("altered", "killed", "--kill", 1, 39).report.partition("\n")[0])
+saved = torch.load(folder / "killed" / "checkpoint.pt", map_location="cpu")
+compare(guess, saved["step"])
+
+# %% [markdown]
+# Everything that the next step depends on is the **training state**. The checkpoint holds it:
+#
+# | entry | without it |
+# |---|---|
+# | `model`: the inner model's | training starts anew |
+# | `optimizer`: momentum | the first steps are others |
+# | `scheduler` | the learning rate starts anew |
+# | `step`: the sampler's position | the epoch begins anew |
+# | `generators`, one for each rank | other dropout |
+# | `log_size` | lines stand in the log twice |
+#
+# Now the same command again. A run that ends with the very bits of one that nobody killed has an **exact resume**.
+
+# %%
+marks = {"killed": 39, "restored": saved["step"]}
+shutil.copytree(folder / "killed", folder / "all restored")
+start("train", "all restored")
+views.resumed(log("whole"), {"all restored": log("all restored")}, **marks)
+
+# %% [markdown]
+# Not nearly the same: the same bits, in each loss and each parameter ([test](../tests/resume/test_exact_resume.py)).
+#
+# <details><summary>Why is there a rehearsal in the script?</summary>
+#
+# After the first backward DDP sorts its buckets anew (lesson 08), and a sum of three or more floats depends on their order. A resumed run would begin in the first order again. On 2 ranks you would not notice: a + b = b + a.
+#
+# </details>
+
+# %% [markdown]
+# ## Contrast: one part less
+#
+# Four runs go on from the same checkpoint. Each leaves one part of it out: `optimizer`, `scheduler`, `position` or `generators`.
+#
+# > **Guess.** In how many of the four does any rank report an error, or a warning? Vote, discuss, vote again.
+
+# %%
+guess = None  # your number
+told = []
+for part in ("optimizer", "scheduler", "position", "generators"):
+    shutil.copytree(folder / "killed", folder / f"without {part}")
+    run = start("altered", f"without {part}", "--without", part)
+    told += [part] if run[0].stderr + run[1].stderr else []
+compare(guess, len(told))
+
+# %%
+names = ["all restored", *(f"without {x}" for x in ("optimizer", "scheduler", "position", "generators"))]
+views.resumed(log("whole"), {name: log(name) for name in names}, **marks)
+
+# %% [markdown]
+# All four train on, and none trains as it would have. A loss curve alone does not show it: you would need the run that was not killed. So test it with a kill of your own, as here.
+
+# %% [markdown]
+# ## Whole or not at all
+#
+# A kill may also come while the checkpoint is being written. An **atomic write** leaves the old file or the new one, never a half. `save` writes to another name, then renames: the rename is one step ([documentation](https://docs.python.org/3/library/os.html#os.replace)).
+
+# %%
+show("10_training_template/train.py", light=["unfinished"])
+
+# %% [markdown]
+# > **Guess.** Rank 0 dies half-way through its third checkpoint. After which step does the next run go on?
+
+# %%
+guess = None  # your number
+start("altered", "torn", "--tear", 3, device="cpu")
+torn = folder / "torn" / "checkpoint.pt"
+compare(guess, torch.load(torn, map_location="cpu")["step"])
+
+# %%
+start("altered", "in place", "--tear", 3, "--without", "rename")
+lost = start("train", "in place")
+print("goes on:", lost.ok, "| fails at:", lost[0].failure.frames[-1][3])
+places = set()
+torch.load(torn, map_location=lambda storage, place: places.add(place))
+places
+
+# %% [markdown]
+# Written in place, half a file has replaced the good one: the training is lost.
+#
+# `places` is what the file says of its tensors: the device that they were on. Rank 0 with a GPU writes `cuda:0`, and without `map_location` every rank would load to that place ([documentation](https://docs.pytorch.org/docs/stable/generated/torch.load.html)). `load_state_dict` then copies to each rank's own device.
+
+# %% [markdown]
+# ## Another number of ranks
+#
+# `--minutes 0` stops all ranks at the first checkpoint. One rank goes on alone.
+#
+# > **Guess.** With `--dropout 0`: does it end with the loss of two ranks, to three decimals? True or False?
+
+# %%
+guess = None  # True or False
+apart = {}
+for drop in (0, 0.2):
+    start("train", f"stay {drop}", "--dropout", drop)
+    start("train", f"move {drop}", "--dropout", drop, "--minutes", 0)
+    start("train", f"move {drop}", "--dropout", drop, world_size=1)
+    apart[drop] = abs(log(f"move {drop}")[-1]["loss"] - log(f"stay {drop}")[-1]["loss"])
+compare(guess, apart[0] < 0.0005)
+
+# %%
+{drop: gap < 0.0005 for drop, gap in apart.items()}
+
+# %% [markdown]
+# `--batch` is global, and the sampler deals from one order. So each step has the same 64 samples on any number of ranks, and the position still holds. Sums are rounded otherwise: near, not equal. Generators belong to ranks: the dropout is another. A batch size per rank would have changed the global batch, the steps and the position.
+
+# %% [markdown]
+# ## Break it: who waits?
+#
+# Each rank stops when its own loss is small. Then, in `train.py`, rank 0 alone validates. From each report, name ranks, lines and cause.
+
+# %%
+show("10_training_template/own_stop.py", light=["target =", "loss =", "backward()", "if loss", "break", "barrier"])
+
+# %% tags=["raises-exception"]
+launch("10_training_template/own_stop.py", device="cpu", timeout=4)
+
+# %% tags=["raises-exception"]
+alone = ["--without", "everybody", "--out", folder / "alone", "--epochs", 1]
+launch("10_training_template/altered.py", args=alone, device="cpu")
+
+# %% [markdown]
+# <details><summary>Ranks, lines and cause</summary>
+#
+# - Rank 0 has left after 2 steps and waits in the barrier, line 28. Rank 1 waits in its third backward, line 23: nobody averages with it. In `train.py` the clock asks all ranks to stop, with `all_reduce` and `MAX`: each learns it after the same step.
+# - Rank 0, line 44, reduces its counts in `evaluate`. Rank 1, line 146, is at the clock already. Equal dtypes would have paired without a word. A function with a collective in it is for all ranks.
+#
+# </details>
+
+# %% [markdown]
+# ## Claim check: the template of popular posts
+#
+# `popular.py` is written for this lesson after what several posts print. Find its three errors, then see them mended, one after the other.
+
+# %%
+show("10_training_template/popular.py", light=["load_digits()", "rank", "batch in", "print(", "torch.save"])
+
+# %%
+path, text = folder / "popular.py", "\n".join(show("10_training_template/popular.py").lines)
+for old, new in {"": "", "[rank]": "[0]", ", device_ids=[0]": "", "batch in": "images, labels in"}.items():
+    text = text.replace(old, new) if old else text
+    path.write_text(text)
+    try:
+        print("runs:", *(rank.stdout.splitlines() for rank in launch(path, device="cpu")))
+    except WorkerError as error:
+        print(str(error)[:100])
+
+# %% [markdown]
+# x
+
+# %% [markdown]
+# ## Complete it
+#
+# A rank that goes on must draw what it would have drawn. Two lines are missing. You are done when both ranks record True.
+
+# %%
+# %%ranks -n 2
+import torch
+import torch.distributed as dist
+from ddp_lessons.worker import process_group, record
+
+with process_group():
+    torch.manual_seed(dist.get_rank())
+    states = [None] * dist.get_world_size()
+    # 1. Gather the states of all ranks' generators, for the checkpoint.
+    ...  # your line
+    wanted = torch.rand(2)
+    # 2. The rank is started again: give it its own state.
+    ...  # your line
+    record("drawn", equal=torch.equal(torch.rand(2), wanted))
+
+# %% [markdown]
+# <details><summary>The two lines</summary>
+#
+# `dist.all_gather_object(states, torch.get_rng_state())` and `torch.set_rng_state(states[dist.get_rank()])`
+#
+# </details>
+
+# %% [markdown]
+# ## Without scrolling
+#
+# 1. Which seeds must be equal on all ranks, and which must differ?
+# 2. A script saves model and epoch, at the end of each epoch. Name three things that a resumed run does differently.
+#
+# <details><summary>Answers</summary>
+#
+# 1. Equal: first weights, the sampler's. Different: dropout, augmentation.
+# 2. Momentum, learning rate, dropout; and it repeats the epoch in which it was killed.
+#
+# </details>
+
+# %% [markdown]
+# ## In your terminal
+#
+# Press Ctrl-C in the middle, then run it again.
+#
+# ```
+# .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/10_training_template/train.py --out build/run --epochs 500
+# ```
+
+# %% [markdown]
+# ## In practice
+#
+# - **On NCCL.** The script has been run on gloo only, bit for bit. For CUDA it asks for deterministic kernels; an operation that has none [raises](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html).
+# - **Many machines.** `--out` must be a folder that all of them see.
+# - **Fine print.** Loader workers, Python's and NumPy's `random` have generators, too: if your data uses them, they belong to the training state. With large models, save less often than you log. BatchNorm's buffers are rank 0's (lesson 09).
