@@ -127,7 +127,7 @@ held = launch("09_ddp_contract/held.py", world_size=2)
 print("held.py:", held.values("local"), "then", held.values("averaged"))
 
 # %% [markdown]
-# The forward decides: it reads a flag, and prepares the averaging or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (`flag raised between`). That is too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
+# The forward decides: it reads a flag, and prepares the averaging or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (`flag raised between`). Too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
 #
 # `held.py`: a step under `no_sync`, then one without. The second backward averages all that `.grad` holds.
 
@@ -175,7 +175,7 @@ both = launch("09_ddp_contract/unused.py", args=["all", "find"])
 compare(guess, both.values("all_reduces")[0])
 
 # %% [markdown]
-# It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`. It does not cure `unfrozen.py`: the ranks keep their local gradients.
+# It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`, not `unfrozen.py`: there each rank keeps its local gradient.
 #
 # Used on rank 0 only: without `find_unused_parameters`, rank 0 waits in its backward for the others; with it, their gradient counts as 0.
 
@@ -305,5 +305,8 @@ with process_group() as device:
 # ## In practice
 #
 # - **On NCCL.** The same rules. The reports under *Break it* ask for the CPU: NCCL's barrier is an all-reduce (lesson 03), and might pair with the wrong call.
-# - **Many machines.** Run the check of *Complete it* now and then.
+# - **Many machines.** Run the check of *Complete it* sometimes.
 # - **Fine print.** `buffers.py` averages means only: the mean of the ranks' variances is not the variance of all samples.
+
+# %% [markdown]
+# Next: [Train so that a kill costs nothing](10_training_template.ipynb)
