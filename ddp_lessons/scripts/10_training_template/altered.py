@@ -22,7 +22,7 @@ PARTS = {  # what stands in train.py, and what stands there without the part
     "position": ("[done * share :]", "[: len(sampler) - done * share]"),
     "generators": ('if len(saved["generators"]) == world_size:', "if False:"),
     "truncate": ("os.truncate(log, log_size)", "pass"),
-    "rehearsal": ("model(train_set[:1][0].to(device)).sum().backward()", "pass"),
+    "rehearsal": ("model(train_set[:micro][0].to(device)).sum().backward()", "pass"),
     "rename": ('path.with_suffix(".unfinished")', "path"),
     "own seed": ("torch.manual_seed(args.seed + 1 + rank)", "torch.manual_seed(args.seed + 1)"),
     "everybody": ("if step % per_epoch == 0:", "if step % per_epoch == 0 and rank == 0:"),

@@ -89,7 +89,7 @@ def main():
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs * per_epoch)
     # DDP sorts its buckets anew after the first backward. A rehearsal, or else a run that goes on
     # would add the gradients of three or more ranks in another order than one that was not killed.
-    model(train_set[:1][0].to(device)).sum().backward()
+    model(train_set[:micro][0].to(device)).sum().backward()
     optimizer.zero_grad()
     torch.manual_seed(args.seed + 1 + rank)  # different on each rank: dropout
 
@@ -103,9 +103,9 @@ def main():
         scheduler.load_state_dict(saved["scheduler"])
         step, log_size = saved["step"], saved["log_size"]
         if len(saved["generators"]) == world_size:  # else: new ranks, new dropout
-            torch.set_rng_state(saved["generators"][rank][0])
-            if cuda:
-                torch.cuda.set_rng_state(saved["generators"][rank][1])
+            both = torch.set_rng_state, torch.cuda.set_rng_state
+            for restore, state in zip(both, saved["generators"][rank], strict=False):
+                restore(state)
     if rank == 0:
         print(f"world size {world_size}, step {step} is done", flush=True)
         log.touch()
@@ -145,12 +145,14 @@ def main():
             late = torch.tensor(time.monotonic() - began > 60 * args.minutes).int().to(device)
             dist.all_reduce(late, op=dist.ReduceOp.MAX)  # one clock is enough to stop all
             generators = [None] * world_size
-            own = [torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None]
+            own = [torch.get_rng_state()] + ([torch.cuda.get_rng_state()] if cuda else [])
             dist.all_gather_object(generators, own)
             if rank == 0:
                 print(line, flush=True)
                 with open(log, "a") as file:
                     file.write(json.dumps(line) + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
                 state = {"step": step, "log_size": log.stat().st_size, "generators": generators}
                 state |= {"model": inner.state_dict(), "optimizer": optimizer.state_dict()}
                 save(state | {"scheduler": scheduler.state_dict()}, checkpoint)
