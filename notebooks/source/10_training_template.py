@@ -42,7 +42,7 @@ show("01_why_ddp/ddp.py", light=["manual_seed", "if rank == 0", "print("])
 # | seeds, checkpoint, log, an agreed stop | this one |
 
 # %%
-new = ["_seed(", "seed=", "generator", "checkpoint", "saved", "log_size", "rest =", "late"]
+new = ["_seed(args", "seed=args", "exists()", "saved[", "rest =", "late =", "(late", "save(state"]
 show("10_training_template/train.py", light=new)
 
 # %%
