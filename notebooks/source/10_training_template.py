@@ -14,7 +14,7 @@
 #
 # <details><summary>Answers</summary>
 #
-# 1. 22, on any number of ranks.
+# 1. 22 on both.
 # 2. Forward and backward.
 # 3. When there is a collective in it.
 #
