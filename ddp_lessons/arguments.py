@@ -35,10 +35,10 @@ def check(
         raise ValueError(
             f"world_size={world_size} ranks do not divide into nnodes={nnodes} equal machines"
         )
-    if engine != "torchrun":
-        for name, value, plain in (("nnodes", nnodes, 1), ("max_restarts", max_restarts, 0)):
-            if value != plain:
-                raise ValueError(f'{name}={value} needs engine="torchrun"')
+    for name, value, plain in (("nnodes", nnodes, 1), ("max_restarts", max_restarts, 0)):
+        if value != plain and engine not in engines.ABLE[name]:
+            able = " or ".join(f'"{one}"' for one in engines.ABLE[name])
+            raise ValueError(f"{name}={value} needs engine={able}")
 
 
 def check_surroundings(args: Any, env: Any) -> None:

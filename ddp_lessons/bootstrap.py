@@ -28,7 +28,9 @@ from pathlib import Path
 from ddp_lessons import forwards, guard, joining, ledger, lifeline, places
 from ddp_lessons.worker import RAISED, RECORDS
 
-SPEC, EVENTS, STACK = "spec.json", "events.jsonl", "stack"
+SPEC, EVENTS, STACK, RECORDED = "spec.json", "events.jsonl", "stack", "records.jsonl"
+STARTER = "starter"  # the folder, in a run's, of a script's own process that starts its ranks
+COMMAND = 200  # characters of a command line that are kept
 ASK = getattr(signal, "SIGUSR2", None)  # this signal makes a rank write its stack
 LINGER = 5.0  # seconds that a failed rank stays, under torchrun, for others to say why they fail
 
@@ -46,8 +48,27 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
         # A forked child has the environment of the server's start, not the kernel's of today.
         os.environ.clear()
         os.environ.update(env)
-    attempt, rank = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)), int(os.environ["RANK"])
-    here = rank_folder(Path(folder), attempt, rank)
+    rank, attempt = int(os.environ["RANK"]), os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    events = announce(Path(folder), rank)
+    path = take_place(Path(folder))
+    settle_libraries()
+    watch_calls(events, rank)
+    code, end = run_script(path)
+    flush()
+    if os.getpid() == events.pid:  # a child that the script forked may come this way too
+        events.write("ended", code=code, **end)
+        if code and os.environ["TORCHELASTIC_MAX_RESTARTS"] == attempt and env is None:
+            # torchrun ends all ranks as soon as one has failed: the guilty one too, just as it says
+            # why, if its victim was faster. launch() reads the end marker and stops us all.
+            time.sleep(LINGER)
+    # Not sys.exit: a process that used DDP on gloo aborts now and then in interpreter shutdown.
+    os._exit(code)
+
+
+def announce(folder: Path, rank: int) -> Events:
+    """Say in the run's folder that this process is that rank; its output goes there from now on."""
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
+    here = rank_folder(folder, attempt, rank)
     here.mkdir(parents=True, exist_ok=True)
     redirect(here)
     events = Events(here / EVENTS)
@@ -55,31 +76,47 @@ def main(folder: str, env: dict[str, str] | None = None) -> None:
         "started",
         pid=os.getpid(),
         parent=os.getppid(),
-        node=int(os.environ["GROUP_RANK"]),
-        local_rank=int(os.environ["LOCAL_RANK"]),
+        node=int(os.environ.get("GROUP_RANK", 0)),
+        local_rank=int(os.environ.get("LOCAL_RANK", rank)),
+        above=above(folder),
     )
-    os.environ[RECORDS] = str(here / "records.jsonl")
-    spec = json.loads((Path(folder) / SPEC).read_text(encoding="utf-8"))
+    os.environ[RECORDS] = str(here / RECORDED)
+    return events
+
+
+def take_place(folder: Path) -> str:
+    """Stand where the launching process stands: its working directory, its path, the script's
+    arguments. Returns the script's path."""
+    spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
     os.chdir(spec["cwd"])
     sys.path[:] = [str(Path(spec["script"]).parent), *spec["sys_path"]]
     sys.argv = [spec["script"], *spec["args"]]
-    settle_libraries()
+    return spec["script"]
+
+
+def watch_calls(events: Events, rank: int) -> None:
+    """Record from now on when this rank joins, what it calls, and where it stands if asked."""
+    here, attempt = events.path.parent, int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
     joining.note(events.write)
     if attempt:
         joining.keep_apart(attempt)
-    ledger.start(here)
+    ledger.start(here, rank)
     forwards.note(here)
     tell_stack_when_asked(here)
-    code, end = run_script(spec["script"])
-    flush()
-    if os.getpid() == events.pid:  # a child that the script forked may come this way too
-        events.write("ended", code=code, **end)
-        if code and os.environ["TORCHELASTIC_MAX_RESTARTS"] == str(attempt) and env is None:
-            # torchrun ends all ranks as soon as one has failed: the guilty one too, just as it says
-            # why, if its victim was faster. launch() reads the end marker and stops us all.
-            time.sleep(LINGER)
-    # Not sys.exit: a process that used DDP on gloo aborts now and then in interpreter shutdown.
-    os._exit(code)
+
+
+def above(folder: Path) -> list[tuple[int, str]]:
+    """The processes above this one, its parent first, up to the launching one if it is there: each
+    as its id and its command line. Nothing where there is no /proc."""
+    owner = json.loads((folder / SPEC).read_text(encoding="utf-8"))["owner"]
+    found, pid = [], os.getppid()
+    while pid > 1 and Path(f"/proc/{pid}/stat").exists():
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
+        found.append((pid, command.replace("\0", " ").strip()[:COMMAND]))
+        if pid == owner:
+            break
+        pid = guard.parent(pid) or 0
+    return found
 
 
 class Events:

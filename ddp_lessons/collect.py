@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ddp_lessons import agreement, calls, forwards, places
-from ddp_lessons.bootstrap import EVENTS, SPEC, STACK, rank_folder
+from ddp_lessons.bootstrap import EVENTS, RECORDED, SPEC, STACK, STARTER, rank_folder
 from ddp_lessons.placement import Placement
-from ddp_lessons.run import Failure, Frame, Meeting, Rank, Record, Run
+from ddp_lessons.run import Failure, Frame, Meeting, Process, Rank, Record, Run, Starter
 from ddp_lessons.text import left_out
 
 KEEP = 4_000_000  # bytes of each stream that a Rank carries: this much from either end
@@ -29,13 +29,55 @@ def collect(
 ) -> Run:
     """The Run that the ranks left in `folder`; `exitcodes` lacks the ranks that were stopped."""
     attempt = last_attempt(folder)
-    ranks = []
-    for rank, device in enumerate(placed.devices):
-        here = rank_folder(folder, attempt, rank)
-        ranks.append(read_rank(rank, here, device, exitcodes.get(rank), script, name))
-    source = json.loads((folder / SPEC).read_text(encoding="utf-8"))["source"]
-    done = tuple(ranks)
-    return Run(name, len(done), placed, seconds, done, folder, source, attempt, mismatches(done))
+
+    def ranks(attempt: int, codes: Mapping[int, int | None]) -> tuple[Rank, ...]:
+        here = [rank_folder(folder, attempt, rank) for rank in range(len(placed.devices))]
+        return tuple(
+            read_rank(rank, here[rank], device, codes.get(rank), script, name)
+            for rank, device in enumerate(placed.devices)
+        )
+
+    spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+    done = ranks(attempt, exitcodes)
+    return Run(
+        script=name,
+        world_size=len(done),
+        placement=placed,
+        seconds=seconds,
+        ranks=done,
+        log=folder,
+        source=spec["source"],
+        attempt=attempt,
+        mismatches=mismatches(done),
+        earlier=tuple(ranks(number, {}) for number in range(attempt)),
+        starter=read_starter(folder, script, name),
+        owner=spec.get("owner"),
+    )
+
+
+def read_starter(folder: Path, script: Path, name: str) -> Starter | None:
+    """The script's own process, if it is one that starts its ranks itself."""
+    here = folder / STARTER
+    if not here.is_dir():
+        return None
+    events = read_events(here)
+    started, ended = events.get("started", {}), events.get("ended", {})
+    failure = ended.get("failure") or ended.get("left")
+    came = (int(path.name.partition("_")[2]) for path in folder.glob("attempt_0/rank_*"))
+    return Starter(
+        pid=started.get("pid"),
+        stdout=read_text(here / "stdout"),
+        stderr=read_text(here / "stderr"),
+        records=read_records(here / RECORDED),
+        finished=ended.get("finished", False),
+        failure=read_failure(failure, script, name) if failure else None,
+        came=tuple(sorted(came)),
+        above=read_above(started),
+    )
+
+
+def read_above(started: Mapping) -> tuple[Process, ...]:
+    return tuple(Process(pid, command) for pid, command in started.get("above", ()))
 
 
 def mismatches(ranks: Sequence[Rank]) -> tuple[Meeting, ...]:
@@ -62,7 +104,7 @@ def read_rank(
         exitcode=exitcode,
         stdout=read_text(here / "stdout"),
         stderr=read_text(here / "stderr"),
-        records=read_records(here / "records.jsonl"),
+        records=read_records(here / RECORDED),
         finished=ended.get("finished", False),
         failure=read_failure(failure, script, name) if failure else None,
         node=started.get("node", 0),
@@ -76,6 +118,7 @@ def read_rank(
         calls=calls.read(rank, here, script, name),
         forwards=forwards.count(here),
         stack=read_stack(here / STACK, script, name) or failed_at(failure, script, name),
+        above=read_above(started),
     )
 
 

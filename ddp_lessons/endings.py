@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 
 from ddp_lessons import causes
-from ddp_lessons.run import Frame, Rank, Run
+from ddp_lessons.run import Frame, Rank, Run, Starter
 from ddp_lessons.stall import names
 
 FRAMES = 6  # of a traceback, in a report
@@ -82,7 +82,7 @@ def at(rank: Rank) -> str:
     return f", line {rank.failure.line}" if rank.failure and rank.failure.line else ""
 
 
-def frames(rank: Rank) -> list[str]:
+def frames(rank: Rank | Starter) -> list[str]:
     """The reader's own frames of a rank that failed, as Python prints them."""
     failure = rank.failure
     return levels([Frame(*level, own=True) for level in failure.frames]) if failure else []

@@ -51,12 +51,17 @@ def keep_apart(attempt: int) -> None:
     rendezvous._create_c10d_store = create
 
 
-def address() -> str:
-    return f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+def address() -> str | None:
+    if "MASTER_ADDR" not in os.environ:
+        return None
+    return f"{os.environ['MASTER_ADDR']}:{os.environ.get('MASTER_PORT')}"
 
 
-def elsewhere(args: tuple, kwargs: dict, home: str) -> str | None:
-    """The address that a script meets at, if it is not the one that was prepared for this run."""
+def elsewhere(args: tuple, kwargs: dict, home: str | None) -> str | None:
+    """The address that a script meets at, if it is not the one that was prepared for this run; None
+    too if none was."""
+    if home is None:
+        return None
     method = kwargs.get("init_method") or (args[1] if len(args) > 1 else None) or "env://"
     where = f"tcp://{address()}" if str(method).startswith("env://") else str(method)
     here = where.startswith("file:") or "store" in kwargs or where == f"tcp://{home}"

@@ -53,11 +53,13 @@ def launch(
     script: a path, or a course script's name such as "00_start_here/hello.py".
     world_size: the total over all machines, 1 to 128, divisible by nnodes.
     args: the script's command line arguments.
-    nnodes: machines to act as (all are this one); more than 1 needs engine="torchrun".
+    nnodes: machines; more than 1 needs engine="torchrun", where all are this one, or "slurm".
     max_restarts: how often a failed group is started again; more than 0 needs engine="torchrun".
     device: "auto" takes NCCL where there are as many GPUs as ranks and gloo on the CPU elsewhere;
         "cuda" and "cpu" insist.
-    engine: "forkserver" answers in about 0.1 s; "torchrun" is the real command.
+    engine: "forkserver" answers in about 0.1 s; "torchrun" is the real command; "python" runs a
+        script that starts its ranks itself, with mp.spawn() say, and finds `world_size` as
+        WORLD_SIZE in its environment; "slurm" submits a job to a cluster.
     timeout: seconds, for the whole run.
     env: environment variables on top of this process's own.
 
@@ -170,6 +172,7 @@ def write_spec(folder: Path, path: Path, args: Sequence[object]) -> None:
         "script": str(path),
         "source": path.read_text(encoding="utf-8", errors="replace"),
         "args": [str(arg) for arg in args],
+        "owner": os.getpid(),
         "cwd": str(Path.cwd()),
         # An empty entry means the current folder, wherever the rank may be.
         "sys_path": [entry or str(Path.cwd()) for entry in sys.path if isinstance(entry, str)],

@@ -38,13 +38,13 @@ SWITCH = "DDP_LESSONS_LEDGER"  # "0" in a rank's environment: no ledger
 REMEMBERED = 1000  # calls whose record is kept ready, for a function
 
 
-def start(folder: Path) -> None:
-    """Record this process's communication calls in `folder` from now on."""
+def start(folder: Path, rank: int) -> None:
+    """Record this process's communication calls, as that rank's, in `folder` from now on."""
     if os.environ.get(SWITCH) == "0":
         return
     import torch.distributed as dist
 
-    ledger = Ledger(folder)
+    ledger = Ledger(folder, rank)
     for operation in OPERATIONS.values():
         inner = getattr(dist.distributed_c10d, operation.name, None)  # some are new in 2.13
         if inner is not None:
@@ -57,7 +57,7 @@ def start(folder: Path) -> None:
 class Ledger:
     """What this process knows of its calls: the file, and how many it has made in each group."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, rank: int):
         import torch
         import torch.distributed as dist
 
@@ -70,7 +70,7 @@ class Ledger:
         # By the object: names are used again after destroy_process_group.
         self._groups: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._works: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-        self._rank = int(os.environ.get("RANK", -1))
+        self._rank = rank
         self._waits_watched = False
         self._on = True
         if hasattr(os, "register_at_fork"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ddp_lessons import agreement, hang, mismatch, stall, usual_causes
+from ddp_lessons import agreement, hang, mismatch, stall, starting, usual_causes
 from ddp_lessons.blame import end, first_failure, lost_peer, succeeded
 from ddp_lessons.endings import at, brief, frames, sentence
 from ddp_lessons.run import Rank, Run
@@ -24,6 +24,8 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
 
     stopped: ranks that were still running when launch() ended the run. timeout: seconds.
     """
+    if told := starting.explain(run, stopped, timeout):
+        return None, told
     if run.mismatches:
         guilty, text = mismatch.explain(run)
         return guilty, "\n".join([text, *afterwards(run)])

@@ -154,6 +154,30 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Process:
+    """A process above a rank: its id and the beginning of its command line."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True)
+class Starter:
+    """The script's own process where the script starts its ranks itself (engine="python"). It is no
+    rank. `came` are the numbers of the ranks that it started, `above` the processes above it, its
+    parent first; the rest is as in Rank."""
+
+    pid: int | None
+    stdout: str
+    stderr: str
+    records: tuple[Record, ...]
+    finished: bool
+    failure: Failure | None
+    came: tuple[int, ...]
+    above: tuple[Process, ...] = ()
+
+
+@dataclass(frozen=True)
 class Rank:
     """What one worker process did.
 
@@ -165,7 +189,9 @@ class Rank:
     it, if that was not the one that launch() had prepared, and `expected` how many ranks it waits
     for. `calls` are the communication calls of its script, `forwards` counts its passes through the
     forward of DDP; `stack` is where the rank stood when it was stopped at the time limit, or where
-    its script failed, outermost first: the reader's own frames and torch's.
+    its script failed, outermost first: the reader's own frames and torch's. `above` are the
+    processes above it, its parent first, up to the one that called launch() if it is among them;
+    empty where the system does not tell.
     """
 
     rank: int
@@ -189,6 +215,7 @@ class Rank:
     calls: Sequence[Call] = ()
     forwards: int = 0
     stack: tuple[Frame, ...] = ()
+    above: tuple[Process, ...] = ()
 
     def __repr__(self) -> str:
         end = "ok" if self.finished and self.exitcode == 0 else "failed"
@@ -203,7 +230,9 @@ class Run:
     `run[2]` is rank 2, `len(run)` the world size. `seconds` is wall time from the call of launch()
     to the last rank's end. `source` is the script's text as it was launched. `log` is the folder
     with each rank's whole output; it lasts as long as this Python process. `attempt` counts
-    restarts, from 0. `mismatches` are the communication calls that met each other and did not fit
+    restarts, from 0, and `earlier` has the ranks of each attempt before. `starter` is the script's
+    own process under engine="python", None under the others. `owner` is the id of the process that
+    called launch(). `mismatches` are the communication calls that met each other and did not fit
     together; if all ranks came to their end, also those that somebody never made. `report` says
     what went wrong, "" if nothing did.
     """
@@ -218,13 +247,19 @@ class Run:
     attempt: int = 0
     mismatches: tuple[Meeting, ...] = ()
     report: str = ""
+    earlier: tuple[tuple[Rank, ...], ...] = ()
+    starter: Starter | None = None
+    owner: int | None = None
 
     @property
     def ok(self) -> bool:
         """True only if every rank wrote its own end marker and left with exit code 0, and all
-        their communication calls fit together."""
+        their communication calls fit together. A script that starts its ranks itself has to come to
+        its end too, and to start as many as launch() was told of."""
         ended = all(rank.finished and rank.exitcode == 0 for rank in self.ranks)
-        return ended and not self.mismatches
+        one = self.starter
+        started = not one or (one.finished and one.came == tuple(range(len(self))))
+        return ended and started and not self.mismatches
 
     @property
     def records(self) -> tuple[Record, ...]:

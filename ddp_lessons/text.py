@@ -131,6 +131,8 @@ def summary(run: Run) -> str:
             "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
             for row in [head, *few(rows)]
         ]
+    if run.starter:
+        parts += [f"script | {line}".rstrip() for line in folded(run.starter.stdout)]
     for rank in run.ranks:
         parts += [f"rank {rank.rank} | {line}".rstrip() for line in folded(rank.stdout)]
     return "\n".join(parts)

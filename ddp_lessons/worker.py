@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 RECORDS = "DDP_LESSONS_RECORDS"  # the file that record() appends to; set by bootstrap
+NUMBER_OF = "DDP_LESSONS_RANK"  # a rank's number, where no RANK tells it; set by own_ranks
 RAISED = "_ddp_lessons_raised"  # on an exception: the monotonic time at which it left the block
 LIMIT = 1_000_000  # bytes of one record
 COMMUNICATION = ("gloo:", "nccl:")  # how the names of a backend's own work begin
@@ -68,7 +69,7 @@ def record(name: str, /, **values: Any) -> None:
 
 def _write(name: str, when: float, line_number: int, values: dict[str, Any]) -> None:
     head = {
-        "rank": int(os.environ.get("RANK", 0)),
+        "rank": int(os.environ.get("RANK", os.environ.get(NUMBER_OF, 0))),
         "name": name,
         "time": when,
         "line": line_number,

@@ -2,7 +2,7 @@
 
 An engine starts the ranks of a Job, says which have ended, and stops the rest. It knows nothing of
 records, reports or notebooks. Adding one means adding one module with prepare() and a class named
-Engine that is Workers, and its name here.
+Engine that is Workers, and its name here (and in ABLE, if it can do more than start ranks here).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
-NAMES = ("forkserver", "torchrun")
+NAMES = ("forkserver", "torchrun", "python", "slurm")
+# Which of them have what the others have not.
+ABLE = {"nnodes": ("torchrun", "slurm"), "max_restarts": ("torchrun",)}
 
 
 @dataclass(frozen=True)

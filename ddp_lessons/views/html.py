@@ -122,10 +122,15 @@ def run(run: Run) -> str:
     small = f"{run.seconds:.2f} s · {run.placement.sentence}"
     parts = [*failure(run), table(head, few(rows), caption)]
     parts.append(f'<div class="ddp-soft">{escape(small)}</div>')
-    for rank in run:
-        if rank.stderr.strip():
-            lines = folded(rank.stderr)
-            title = f"rank {rank.rank} wrote to stderr ({len(rank.stderr.splitlines())} lines)"
+    if run.starter and run.starter.stdout:
+        printed = pre(escape(chr(10).join(folded(run.starter.stdout))))
+        parts.append(f"<div>The script's own process printed:</div>{printed}")
+    wrote = [(f"rank {rank.rank}", rank.stderr) for rank in run]
+    wrote += [("the script's own process", run.starter.stderr)] if run.starter else []
+    for who, text in wrote:
+        if text.strip():
+            lines = folded(text)
+            title = f"{who} wrote to stderr ({len(text.splitlines())} lines)"
             parts.append(details(title, pre(escape(chr(10).join(lines)))))
     return block("".join(parts))
 

@@ -55,7 +55,7 @@ def test_mistakes_are_refused_in_under_a_second_with_no_process_and_no_import_of
     assert missing.startswith("FileNotFoundError | no script 'no_such_script.py'")
     assert syntax.startswith("ScriptError | broken.py, line 2: SyntaxError: invalid syntax")
     assert size == "ValueError | world_size is a whole number from 1 to 128, not 0"
-    assert nodes == 'ValueError | nnodes=2 needs engine="torchrun"'
+    assert nodes == 'ValueError | nnodes=2 needs engine="torchrun" or "slurm"'
     assert rest == "True False True"
 
 
@@ -71,5 +71,5 @@ def test_an_argument_that_cannot_work_starts_nothing(script, monkeypatch):
             launch(hello, size)
     with pytest.raises(ValueError, match="max_restarts=1 needs engine="):
         launch(hello, max_restarts=1)
-    with pytest.raises(ValueError, match="engine is one of forkserver, torchrun, not 'mpi'"):
+    with pytest.raises(ValueError, match="engine is one of .*, not 'mpi'"):
         launch(hello, engine="mpi")

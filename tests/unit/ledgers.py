@@ -29,7 +29,7 @@ class Ranks:
         self._folders = {rank: folder / str(rank) for rank in members}
         for one in self._folders.values():
             one.mkdir()
-        self._rank = {rank: Rank(ledger.Ledger(one)) for rank, one in self._folders.items()}
+        self._rank = {rank: Rank(ledger.Ledger(one, rank)) for rank, one in self._folders.items()}
 
     def __getitem__(self, rank: int) -> Rank:
         return self._rank[rank]

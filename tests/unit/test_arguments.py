@@ -42,9 +42,9 @@ def test_a_limit_that_is_no_time_is_refused(value):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"nnodes": 2}, 'nnodes=2 needs engine="torchrun"'),
+        ({"nnodes": 2}, 'nnodes=2 needs engine="torchrun" or "slurm"'),
         ({"max_restarts": 1}, 'max_restarts=1 needs engine="torchrun"'),
-        ({"engine": "mpi"}, "engine is one of forkserver, torchrun, not 'mpi'"),
+        ({"engine": "mpi"}, "engine is one of forkserver, torchrun, python, slurm, not 'mpi'"),
         ({"device": "gpu"}, "device is auto, cuda or cpu, not 'gpu'"),
         (
             {"world_size": 3, "nnodes": 2, "engine": "torchrun"},

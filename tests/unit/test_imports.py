@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "ledger_file": set(),
     "ledger": {"joining", "ledger_file", "operations", "places"},
     "bootstrap": {"forwards", "guard", "joining", "ledger", "lifeline", "places", "worker"},
+    "own_ranks": {"bootstrap", "guard", "lifeline", "worker"},
     # what starts them and reads what they leave
     "placement": set(),
     "text": {"run"},
@@ -51,7 +52,11 @@ MAY_IMPORT = {
     "endings": {"causes", "run", "stall"},
     "usual_causes": {"mismatch", "stall"},
     "hang": {"agreement", "endings", "run", "stall", "usual_causes"},
-    "report": {"agreement", "blame", "endings", "hang", "mismatch", "run", "stall", "usual_causes"},
+    "starting": {"blame", "endings", "run"},
+    "report": {
+        *("agreement", "blame", "endings", "hang", "mismatch", "run", "stall", "starting"),
+        "usual_causes",
+    },
     "mismatch": {"operations", "run", "stall"},
     "stall": {"agreement", "blame", "run"},
     "stop_button": set(),
@@ -66,7 +71,9 @@ MAY_IMPORT = {
     "engines.forkserver": {
         *("bootstrap", "engines", "engines.server", "folders", "guard", "lifeline", "run"),
     },
-    "engines.torchrun": {"bootstrap", "collect", "engines"},
+    "engines.marked": {"bootstrap", "collect", "engines"},
+    "engines.torchrun": {"engines", "engines.marked"},
+    "engines.python": {"bootstrap", "collect", "engines", "engines.marked", "own_ranks"},
     "arguments": {"engines", "folders", "run"},
     "launcher": {
         *(
@@ -180,7 +187,8 @@ MAY_IMPORT = {
 }
 
 MAY_TOUCH_PROCESSES = {
-    *("bootstrap", "guard", "lifeline", "windows", "engines.forkserver", "engines.torchrun")
+    *("bootstrap", "guard", "lifeline", "own_ranks", "windows"),
+    *("engines.forkserver", "engines.marked"),
 }
 PROCESS_MODULES = {"subprocess", "multiprocessing"}
 PROCESS_CALLS = {"kill", "killpg", "fork", "_exit", "waitpid", "execv", "spawnv", "system", "popen"}
