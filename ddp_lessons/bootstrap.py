@@ -1,7 +1,8 @@
 """The one entry of a worker, whichever engine started it.
 
 forkserver calls `main(folder, env)` in a forked child; torchrun runs
-`python -m ddp_lessons.bootstrap rank FOLDER` for every rank. Both do the same: take the kernel's
+`python -m ddp_lessons.bootstrap rank FOLDER` for every rank (`remote FOLDER` on a cluster). All do
+the same: take the kernel's
 environment, write this rank's logs, hang on the lifeline, run the script as `__main__`, write the
 end marker, leave by os._exit. `agent FOLDER ...` is torchrun itself on the same lifeline.
 """
@@ -25,7 +26,7 @@ import traceback
 import types
 from pathlib import Path
 
-from ddp_lessons import forwards, guard, joining, ledger, lifeline, places
+from ddp_lessons import forwards, guard, joining, ledger, lifeline, places, remote
 from ddp_lessons.worker import RAISED, RECORDS
 
 SPEC, EVENTS, STACK, RECORDED = "spec.json", "events.jsonl", "stack", "records.jsonl"
@@ -39,17 +40,21 @@ def rank_folder(folder: Path, attempt: int, rank: int) -> Path:
     return folder / f"attempt_{attempt}" / f"rank_{rank}"
 
 
-def main(folder: str, env: dict[str, str] | None = None) -> None:
-    """Run the script of the launch in `folder` as one rank. Does not return."""
+def main(folder: str, env: dict[str, str] | None = None, away: bool = False) -> None:
+    """Run the script of the launch in `folder` as one rank. `away`: the launching process may be on
+    another machine. Does not return."""
     lifeline.lead_own_group()
     guard.adopt_orphans()  # they end with this rank
-    lifeline.hang_on(Path(folder))
+    if not away:
+        lifeline.hang_on(Path(folder))
     if env is not None:
         # A forked child has the environment of the server's start, not the kernel's of today.
         os.environ.clear()
         os.environ.update(env)
     rank, attempt = int(os.environ["RANK"]), os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     events = announce(Path(folder), rank)
+    if away:
+        remote.hang_on(Path(folder), events.path.parent / STACK)
     path = take_place(Path(folder))
     settle_libraries()
     watch_calls(events, rank)
@@ -285,4 +290,4 @@ if __name__ == "__main__":
     if role == "agent":
         entry.agent(place, rest)
     else:
-        entry.main(place)
+        entry.main(place, away=role == "remote")

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import itertools
 import os
+import platform
 import shutil
 import tempfile
 import threading
@@ -14,36 +15,43 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "ddp_lessons-"
+SHARED = "DDP_LESSONS_SHARED"  # a folder that all nodes of a cluster see, if it is not the home
 FULL = (errno.ENOSPC, errno.EDQUOT)  # of a disk, or of this user's share of it
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 
 
-def session() -> Path:
-    """This process's folder, made on first use. Folders of processes that are gone are removed."""
+def session(shared: bool = False) -> Path:
+    """This process's folder, made on first use. Folders of processes that are gone are removed.
+    shared: on a disk that the nodes of a cluster share, if there is one."""
     with _lock:
-        folder = _session(os.getpid())
+        folder = _session(os.getpid(), shared)
         if not folder.is_dir():  # somebody has tidied up the temporary folder
             _session.cache_clear()
-            folder = _session(os.getpid())
+            folder = _session(os.getpid(), shared)
         return folder
 
 
 @cache
-def _session(owner: int) -> Path:
-    home = Path(tempfile.gettempdir())
-    for old in home.glob(f"{PREFIX}*"):
+def _session(owner: int, shared: bool) -> Path:
+    home, prefix = Path(tempfile.gettempdir()), PREFIX
+    if shared:
+        home = Path(os.environ.get(SHARED) or Path.home() / ".ddp_lessons")
+        home.mkdir(parents=True, exist_ok=True)
+        # Of another machine's processes nobody knows whether they are gone: locks may be local.
+        prefix += f"{platform.node()}-"
+    for old in home.glob(f"{prefix}*"):
         if _is_left_over(old):
             shutil.rmtree(old, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=home))
     _hold(folder)
     atexit.register(_clean, folder, owner)
     return folder
 
 
-def new_run() -> Path:
+def new_run(shared: bool = False) -> Path:
     """A new, empty folder for one launch."""
-    folder = session() / f"run_{next(_numbers)}"
+    folder = session(shared) / f"run_{next(_numbers)}"
     folder.mkdir()
     return folder
 

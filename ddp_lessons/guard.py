@@ -52,7 +52,7 @@ def stand(folder: Path) -> None:
         (folder / FILE).write_text(f"{os.getpid()} {ward}")
         _watch(line, ward)
     finally:
-        _end_all()
+        end_all()
         os._exit(0)
 
 
@@ -78,12 +78,16 @@ def sweep(folder: Path) -> None:
 
 
 def children(pid: int) -> set[int]:
-    """The children of a process that has one thread, those included that wait to be reaped."""
+    """The children of a process, those included that wait to be reaped."""
     try:
-        return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-    except OSError:  # not every Linux keeps that list
-        found = (path.name for path in Path("/proc").glob("[0-9]*"))
-        return {int(name) for name in found if parent(int(name)) == pid}
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # a thread has ended meanwhile
+        lists = []
+    if lists:
+        return {int(child) for one in lists for child in one.split()}
+    # Not every Linux keeps those lists.
+    found = (path.name for path in Path("/proc").glob("[0-9]*"))
+    return {int(name) for name in found if parent(int(name)) == pid}
 
 
 def parent(pid: int) -> int | None:
@@ -122,7 +126,7 @@ def _reaped() -> set[int]:
     return ended
 
 
-def _end_all() -> None:
+def end_all() -> None:
     """Kill the children, and theirs, which become this process's own, until there are none."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:

@@ -90,9 +90,10 @@ def launch(
             gpus=placement.gpu_count(own_cards),
             nccl=placement.nccl_built(),
             listed=own_cards,
+            away=engine in engines.AWAY,
         )
-        folder = folders.new_run()
-        environment = rank_environment(world_size, env)
+        folder = folders.new_run(shared=engine in engines.AWAY)
+        environment = rank_environment(world_size, env, away=engine in engines.AWAY)
         # The caller's own choice of cards stands, unless the caller wants none.
         keep = own_cards is not None and nnodes == 1 and device != "cpu"
         visible = (None,) if keep else placed.visible
@@ -105,7 +106,8 @@ def launch(
         store() as port,
         live.shown(folder, name, world_size, timeout) as looks,
     ):
-        job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible)
+        gpus = world_size // nnodes if placed.backend == "nccl" else 0
+        job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible, gpus)
         workers = engines.workers(engine, job)
         output = OutputLimit(folder, workers)
         looks = [*looks, watch.disagreement(folder, world_size), output.look]
@@ -134,7 +136,7 @@ def launch(
         if output.over:
             guilty, text = output.over[0], output.report(name)
         elif started < world_size:
-            guilty, text = None, report.too_slow(run, started, timeout)
+            guilty, text = None, report.too_slow(run, started, timeout, workers.held_up)
         else:
             guilty, text = report.explain(run, stopped, timeout)
         if folders.is_full(folder):
@@ -143,16 +145,20 @@ def launch(
     return run
 
 
-def rank_environment(world_size: int, extra: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment as it is now, and what ranks that share a machine need on top."""
+def rank_environment(
+    world_size: int, extra: Mapping[str, str], away: bool = False
+) -> dict[str, str]:
+    """This process's environment as it is now, and what ranks that share a machine need on top.
+    away: the machine is another one, where each rank has one core."""
     env = dict(os.environ)
     if not env.get("OMP_NUM_THREADS"):
-        env["OMP_NUM_THREADS"] = str(max(1, cores() // world_size))
+        env["OMP_NUM_THREADS"] = "1" if away else str(max(1, cores() // world_size))
     # Threads that spin while they wait starve each other where cores are shared: a small network
     # trained 30 to 100 times slower beside one busy process.
     env.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # Without it gloo looks the host name up, and warns where that does not resolve.
-    env.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+    if not away:
+        # Without it gloo looks the host name up, and warns where that does not resolve.
+        env.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
     env.update(extra)
     return env
 

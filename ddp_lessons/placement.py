@@ -49,14 +49,18 @@ def place(
     gpus: int,
     nccl: bool,
     listed: str | None = None,
+    away: bool = False,
 ) -> Placement:
     """Choose backend and devices for `world_size` ranks on `nnodes` machines (all are this one).
 
     As many GPUs as ranks: NCCL, one GPU a rank; with nnodes > 1 each machine is given its own GPUs
     by CUDA_VISIBLE_DEVICES, so that LOCAL_RANK counts from 0 on each. Otherwise gloo on the CPU.
-    listed: the ranks' CUDA_VISIBLE_DEVICES, if not this process's own.
+    listed: the ranks' CUDA_VISIBLE_DEVICES, if not this process's own. away: the machines are
+    others, which give as many GPUs as they are asked for: none with "auto".
     Raises RuntimeError if device="cuda" cannot be had, with the ways out.
     """
+    if away:
+        gpus = world_size if device == "cuda" else 0
     ranks = f"{world_size} rank" + ("" if world_size == 1 else "s")
     cards = f"{gpus} GPU" + ("" if gpus == 1 else "s")
     need = f"{ranks} needs 1 GPU" if world_size == 1 else f"{ranks} need {world_size} GPUs"
@@ -73,7 +77,9 @@ def place(
             "the same ranks with gloo on the CPU."
         )
     if device == "cpu" or not fits:
-        if device == "cpu":
+        if away and device == "auto":
+            why = 'device="cuda" asks the cluster for a GPU a rank'
+        elif device == "cpu":
             why = 'asked for with device="cpu"'
         elif gpus and not nccl:
             why = f"{cards}, but this build of torch has no NCCL"
@@ -84,6 +90,10 @@ def place(
         return Placement("gloo", ("cpu",) * world_size, ("",) * nnodes, f"gloo on the CPU ({why}).")
     per_node = world_size // nnodes
     devices = tuple(f"cuda:{rank % per_node}" for rank in range(world_size))
+    if away:
+        return Placement(
+            "nccl", devices, (None,) * nnodes, "NCCL, one GPU a rank, of the cluster's."
+        )
     if nnodes == 1:
         return Placement("nccl", devices, (None,), f"NCCL, one GPU a rank ({cards}).")
     cards_seen = card_names(listed or os.environ.get("CUDA_VISIBLE_DEVICES", ""))

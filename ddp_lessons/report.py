@@ -121,9 +121,10 @@ def on_a_full_disk(text: str, run: Run) -> str:
     return f"{run.script}: {DISK_FULL}\n  {text.removeprefix(f'{run.script}: ')}"
 
 
-def too_slow(run: Run, started: int, timeout: float) -> str:
+def too_slow(run: Run, started: int, timeout: float, held_up: str = "") -> str:
     """The report of a run whose time was over while its ranks were still being started."""
+    why = f": {held_up}" if held_up else ""
     return (
         f"{run.script}: the limit of {timeout:g} s came when {started} of {len(run)} ranks had "
-        "been started. They were stopped. Give the run a longer timeout=, or fewer ranks."
+        f"been started{why}. They were stopped. Give the run a longer timeout=, or fewer ranks."
     )

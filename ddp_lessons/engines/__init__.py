@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Protocol
 
 NAMES = ("forkserver", "torchrun", "python", "slurm")
+AWAY = ("slurm",)  # those whose ranks may be on other machines than the launching process
 # Which of them have what the others have not.
 ABLE = {"nnodes": ("torchrun", "slurm"), "max_restarts": ("torchrun",)}
 
@@ -31,6 +32,7 @@ class Job:
     port: int
     env: Mapping[str, str]
     visible: tuple[str | None, ...]
+    gpus: int = 0  # for each machine, where they have to be asked for
 
     def machine_env(self, node: int) -> dict[str, str]:
         """The environment of machine `node`'s ranks before the engine adds RANK and the like."""
@@ -41,7 +43,10 @@ class Job:
 
 
 class Workers(Protocol):
-    """The ranks of one job, from start to end. Engine(job) itself starts nothing."""
+    """The ranks of one job, from start to end. Engine(job) itself starts nothing. `held_up` is what
+    keeps ranks from being started, if start() knows it, else ""."""
+
+    held_up: str
 
     def start(self, deadline: float) -> None:
         """Start every rank, or as many as can be until `deadline`, in monotonic seconds. If this is

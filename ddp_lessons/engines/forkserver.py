@@ -160,6 +160,8 @@ class Engine:
     """One multiprocessing.Process a rank, watched through their sentinels. Has no restarts and no
     second machine: launch() refuses those before."""
 
+    held_up = ""
+
     def __init__(self, job: Job) -> None:
         self._job = job
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}

@@ -26,6 +26,7 @@ class Marked:
     and says what its starters report."""
 
     def __init__(self, job: Job):
+        self.held_up = ""
         self._job = job
         self._starters: list[subprocess.Popen] = []
         self._running: set[int] = set()

@@ -26,7 +26,10 @@ MAY_IMPORT = {
     "forwards": set(),
     "ledger_file": set(),
     "ledger": {"joining", "ledger_file", "operations", "places"},
-    "bootstrap": {"forwards", "guard", "joining", "ledger", "lifeline", "places", "worker"},
+    "remote": {"guard"},
+    "bootstrap": {
+        *("forwards", "guard", "joining", "ledger", "lifeline", "places", "remote", "worker"),
+    },
     "own_ranks": {"bootstrap", "guard", "lifeline", "worker"},
     # what starts them and reads what they leave
     "placement": set(),
@@ -74,6 +77,9 @@ MAY_IMPORT = {
     "engines.marked": {"bootstrap", "collect", "engines"},
     "engines.torchrun": {"engines", "engines.marked"},
     "engines.python": {"bootstrap", "collect", "engines", "engines.marked", "own_ranks"},
+    "engines.slurm": {
+        *("collect", "engines", "engines.marked", "engines.torchrun", "lifeline", "remote", "run"),
+    },
     "arguments": {"engines", "folders", "run"},
     "launcher": {
         *(
@@ -187,8 +193,8 @@ MAY_IMPORT = {
 }
 
 MAY_TOUCH_PROCESSES = {
-    *("bootstrap", "guard", "lifeline", "own_ranks", "windows"),
-    *("engines.forkserver", "engines.marked"),
+    *("bootstrap", "guard", "lifeline", "own_ranks", "remote", "windows"),
+    *("engines.forkserver", "engines.marked", "engines.slurm"),
 }
 PROCESS_MODULES = {"subprocess", "multiprocessing"}
 PROCESS_CALLS = {"kill", "killpg", "fork", "_exit", "waitpid", "execv", "spawnv", "system", "popen"}
