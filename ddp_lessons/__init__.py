@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ddp_lessons.machine import check_machine
     from ddp_lessons.run import Run, WorkerError
     from ddp_lessons.source import show
+    from ddp_lessons.submission import submit
 
 _HOMES = {
     "check": "checks.grade",
@@ -31,6 +32,7 @@ _HOMES = {
     "show": "source",
     "compare": "guess",
     "check_machine": "machine",
+    "submit": "submission",
     "Run": "run",
     "WorkerError": "run",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "compare",
     "launch",
     "show",
+    "submit",
 ]
 
 

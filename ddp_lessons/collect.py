@@ -49,10 +49,26 @@ def collect(
         source=spec["source"],
         attempt=attempt,
         mismatches=mismatches(done),
-        earlier=tuple(ranks(number, {}) for number in range(attempt)),
+        earlier=tuple(ranks(number, ends_noted(folder, number)) for number in range(attempt)),
         starter=read_starter(folder, script, name),
         owner=spec.get("owner"),
     )
+
+
+# What torchrun notes, before it starts a group again, of the rank that it does so for.
+FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: \d+ \(pid: (\d+)\)")
+
+
+def ends_noted(folder: Path, attempt: int) -> dict[int, int]:
+    """The exit codes of the ranks for which an attempt was given up."""
+    logs = "".join(read_whole(log) for log in sorted(folder.glob("agent_*.log")))
+    codes = {int(pid): int(code) for code, pid in FAILED.findall(logs)}
+    found = {}
+    for here in folder.glob(f"attempt_{attempt}/rank_*"):
+        pid = read_events(here).get("started", {}).get("pid")
+        if pid in codes:
+            found[int(here.name.partition("_")[2])] = codes[pid]
+    return found
 
 
 def read_starter(folder: Path, script: Path, name: str) -> Starter | None:

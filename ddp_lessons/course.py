@@ -36,6 +36,7 @@ LESSONS = (
     Lesson("08_inside_ddp", "Look inside DDP", 40),
     Lesson("09_ddp_contract", "Know what DDP does not do", 35),
     Lesson("10_training_template", "Train so that a kill costs nothing", 45),
+    Lesson("11_launchers", "Start one script in every way", 40),
 )
 
 
@@ -108,6 +109,10 @@ DEMOS: Mapping[str, Demo] = MappingProxyType(
         "10_training_template/own_stop.py": Demo(device="cpu", exact=True, fails=True, timeout=5),
         "10_training_template/popular.py": Demo(exact=True, fails=True),
         "10_training_template/seeds.py": Demo(args=("both",)),
+        # These start their ranks themselves. restart.py writes into the current folder.
+        "11_launchers/spawn.py": Demo(engine="python", device="cpu"),
+        "11_launchers/old.py": Demo(engine="python"),
+        "11_launchers/restart.py": Demo(exact=True, fails=True),
     }
 )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @argument("-o", "--out", default=None, help="the variable that takes the Run")
 @argument("--nnodes", type=int, default=1, help="machines to act as; needs --engine torchrun")
 @argument("--device", default="auto", help="auto, cuda or cpu")
-@argument("--engine", default="forkserver", help="forkserver or torchrun")
+@argument("--engine", default="forkserver", help="forkserver, torchrun, python or slurm")
 @argument("--timeout", type=float, default=60, help="seconds for the whole run (default 60)")
 def ranks(line: str, cell: str) -> Run:
     """Run this cell's code as a script of its own on several ranks.

@@ -117,9 +117,15 @@ def waited_for(rank: Rank) -> Call | None:
     """The last call of the rank that holds it, or held it: one that has not returned, or whose
     Work has not."""
     held = [c for c in rank.calls if c.returned is None or (c.waited and c.done is None)]
-    if not held and rank.failure and rank.calls and rank.calls[-1].raised:
-        held = [rank.calls[-1]]  # it waited there until its peer left
+    last = rank.calls[-1] if rank.calls else None
+    if not held and last and last.raised and (rank.failure or stands_in(rank, last)):
+        held = [last]  # it waited there until its peer left
     return held[-1] if held else None
+
+
+def stands_in(rank: Rank, call: Call) -> bool:
+    """Whether the rank's stack, which may be older than its calls, ends in that call."""
+    return any(not one.own and one.function == call.op for one in rank.stack)
 
 
 def enqueued(rank: Rank, unmet: Sequence[Meeting]) -> Call | None:

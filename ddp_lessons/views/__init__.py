@@ -32,6 +32,7 @@ _HOMES = {
     "samples_met": "epochs",
     "shard_map": "shard_grid",
     "starts": "start_lanes",
+    "started": "starts",
     "timeline": "step_lanes",
     "waits": "waiting",
 }
@@ -54,6 +55,7 @@ __all__ = [
     "samples_met",
     "shard_map",
     "starts",
+    "started",
     "timeline",
     "waits",
 ]
@@ -65,6 +67,7 @@ _REPRS = {
     ("ddp_lessons.checks.verdict", "Verdict"): "verdict",
     ("ddp_lessons.source", "Source"): "source",
     ("ddp_lessons.machine", "Machine"): "machine",
+    ("ddp_lessons.submission", "Submission"): "submission",
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ddp_lessons.checks.verdict import Verdict
     from ddp_lessons.guess import Comparison
     from ddp_lessons.machine import Machine
+    from ddp_lessons.submission import Submission
 
 _TEXT = "var(--jp-content-font-color1,inherit)"
 _SOFT = "var(--jp-content-font-color2,#5c6166)"
@@ -225,6 +226,14 @@ def highlight(code: str) -> list[str]:
                 safe = escape(part)
                 lines[-1] += f'<span class="ddp-{name}">{safe}</span>' if name else safe
     return lines
+
+
+def submission(submission: Submission) -> str:
+    """The file for sbatch, then the job's run, or why there is none."""
+    parts = [pre(escape(submission.batch)), f"<p>{escape(submission.note)}</p>"]
+    if submission.run:
+        parts.append(run(submission.run))
+    return block("".join(parts))
 
 
 def machine(machine: Machine) -> str:

@@ -133,9 +133,9 @@ def test_ranks_of_a_job_that_wait_for_ever_are_named_with_the_line_at_which_they
             dist.barrier()
     """
     with pytest.raises(WorkerError) as caught:
-        launch(script(text), 2, nnodes=2, engine="slurm", timeout=20)
+        launch(script(text), 2, nnodes=2, engine="slurm", timeout=30)
     first = str(caught.value).splitlines()[0]
-    assert first.startswith("script.py: after 20 s, rank 0 waits in barrier")
+    assert first.startswith("script.py: after 30 s, rank 0 waits in barrier")
     # No call tells where rank 1 is: its stack does.
     assert "rank 1: script.py, line 6\n    time.sleep(600)" in str(caught.value)
 

@@ -152,6 +152,7 @@ MAY_IMPORT = {
     "magic": {
         *("arguments", "checks", "checks.answers", "checks.exercise", "folders", "launcher", "run"),
     },
+    "submission": {"arguments", "engines.slurm", "launcher", "run", "scripts"},
     "views": set(),
     "views.*": {
         *(
@@ -167,8 +168,10 @@ MAY_IMPORT = {
             "run",
             "source",
             "stall",
+            "submission",
             "text",
         ),
+        "views.ancestry",
         "views.call_axis",
         "views.call_labels",
         "views.call_layout",
@@ -187,7 +190,7 @@ MAY_IMPORT = {
     "": {
         *("checks.grade", "checks.verdict"),
         *("engines.forkserver", "guess", "launcher", "machine", "magic", "page", "run", "source"),
-        "views",
+        *("submission", "views"),
     },
     "__main__": {"checks", "checks.grade", "checks.verdict", "machine"},
 }
