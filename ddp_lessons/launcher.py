@@ -115,7 +115,7 @@ def launch(
         try:
             workers.start(deadline)
             exitcodes = watch.watch(workers, deadline, folder, looks)
-            if not output.over:
+            if not output.passed:
                 watch.ask_stacks(workers, folder)
         except KeyboardInterrupt:
             stop.pressed = True
@@ -133,8 +133,8 @@ def launch(
         raise say(interrupt, [*hang.stood(run), *last_printed(run)])
     if not run.ok:
         started = len(stopped) + len(exitcodes)
-        if output.over:
-            guilty, text = output.over[0], output.report(name)
+        if output.passed:
+            guilty, text = next(iter(output.over), None), output.report(name)
         elif started < world_size:
             guilty, text = None, report.too_slow(run, started, timeout, workers.held_up)
         else:

@@ -63,7 +63,7 @@ MAY_IMPORT = {
     "mismatch": {"operations", "run", "stall"},
     "stall": {"agreement", "blame", "run"},
     "stop_button": set(),
-    "output_limit": {"engines", "stall"},
+    "output_limit": {"bootstrap", "engines", "stall"},
     "watch": {"agreement", "blame", "bootstrap", "calls", "collect", "engines"},
     "page": set(),
     "progress": {"bootstrap", "collect", "text", "worker"},

@@ -59,3 +59,11 @@ def test_several_ranks_are_named_together(limit):
     assert "ranks 0 and 2 each wrote more than 1 MB of output, so they were stopped." in (
         limit.report("some.py")
     )
+
+
+def test_a_scripts_own_process_that_starts_its_ranks_counts_too(limit, tmp_path):
+    (tmp_path / "starter").mkdir()
+    (tmp_path / "starter" / "stdout").write_bytes(bytes(1_000_001))
+    assert limit.look() == 0.0
+    assert (limit.over, limit.passed) == ([], True)
+    assert limit.report("some.py").startswith("some.py: the script's own process wrote more than")
