@@ -119,7 +119,7 @@ class Engine(Marked):
         if not (job.folder / ID).exists():
             keeper.wait()
             said = (
-                collect.read_whole(job.folder / REFUSED).replace("sbatch: error: ", "").split("\n")
+                collect.read_whole(job.folder / REFUSED).replace("sbatch: ", "").split("\n")
             )
             reason = " ".join(line.strip() for line in said if line.strip())
             raise say(RuntimeError(f"sbatch refused the job: {reason}"))
