@@ -95,7 +95,7 @@ for name in by_torchrun[1].records[0].values:
 print(old.values("gpus")[1], old.values("arguments"))
 
 # %% [markdown]
-# It is `torchrun` with one addition: `--local-rank` among the arguments, for scripts older than `LOCAL_RANK`. That argument is why it goes: each script had to parse it.
+# It is `torchrun` with one addition: `--local-rank` among the arguments, which each script had to parse. That is why it goes: the warning goes on by asking scripts to read `LOCAL_RANK` instead.
 #
 # What stands in front of a command is part of the environment, which every process hands down. Both ranks see GPUs 2 and 3; the local rank chooses between them (lesson 03).
 
