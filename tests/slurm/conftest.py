@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from cluster import INSTALL, cluster, missing
-
-sys.path.append(str(Path(__file__).parent.parent / "faults"))  # processes.py
 
 REQUIRE = "DDP_LESSONS_REQUIRE"  # what may not be skipped, "slurm" for example
 
