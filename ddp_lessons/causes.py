@@ -11,6 +11,11 @@ import re
 # Most are from torch 2.13, as seen; those of NCCL are as its source has them.
 KNOWN = [
     (
+        r"An attempt has been made to start a new process before the\s+current process",
+        "the file starts processes while it is imported, and each new process imports it again. "
+        'Put the start below `if __name__ == "__main__":`.',
+    ),
+    (
         r"Caught (\w+) in DataLoader worker process (\d+)\.[\s\S]*"
         r'File "[^"]*?([^"/\\]+)", line (\d+), in (\w+)\n[\s\S]*\n\1: ([^\n]*)',
         "{6} (in worker process {2} of a DataLoader: {3}, line {4}, in {5}).",

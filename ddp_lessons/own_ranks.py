@@ -14,11 +14,12 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ddp_lessons import bootstrap, guard, lifeline
+from ddp_lessons import bootstrap, guard, lifeline, places
 from ddp_lessons.worker import NUMBER_OF, RECORDS
 
 RUN = "DDP_LESSONS_RUN"  # in a process that may start ranks: the run's folder
@@ -59,6 +60,7 @@ def arrive() -> None:
     rank = os.environ.pop(NUMBER, None)
     if rank is not None and "--multiprocessing-fork" in sys.orig_argv:
         become(int(rank))
+        sys.excepthook = leave_early  # until multiprocessing calls the script's function
     elif os.environ.get("RANK", "").isdigit() and Path(sys.argv[0]).is_file():
         run_as_rank(int(os.environ["RANK"]))
     watch_starts()
@@ -85,6 +87,16 @@ def leave(code: int, end: dict[str, Any]) -> None:
             # The script ends all ranks as soon as one has failed. See bootstrap.
             time.sleep(bootstrap.LINGER)
     os._exit(code)
+
+
+def leave_early(kind: type, error: BaseException, *_: Any) -> None:
+    """The script, which each spawned process imports again, has raised: sys.excepthook."""
+    traceback.print_exception(bootstrap.without_ours(error))
+    leave(1, {"finished": False, "failure": told_of(error)})
+
+
+def told_of(error: BaseException) -> dict[str, Any]:
+    return bootstrap.describe(error, type(error).__name__, bootstrap.said_by(error))
 
 
 def run_as_rank(rank: int) -> None:
@@ -131,10 +143,14 @@ def watch_starts() -> None:
 
 
 def rank_of(process: Process) -> int | None:
-    """The rank that a process will be: the first argument of its function, None if that is none."""
+    """The rank that a process will be: the first argument of its function, None if that is none,
+    or if the function is not the reader's own."""
     args, kwargs = process._args, process._kwargs
+    code = getattr(process._target, "__code__", None)
     if _is_torchs(process._target):
         args = args[1:]  # (function, rank, arguments, file)
+    elif code and not places.is_readers(code.co_filename):
+        return None  # a worker of a DataLoader, say
     first = args[0] if args else kwargs.get("rank")
     whole = isinstance(first, int) and not isinstance(first, bool)
     return first if whole and first >= 0 else None
@@ -166,8 +182,7 @@ class _Script:
             self._failed = bootstrap.describe(stop, "exit", told)
             raise
         except BaseException as error:
-            kind, message = type(error).__name__, bootstrap.said_by(error)
-            self._failed = bootstrap.describe(error, kind, message)
+            self._failed = told_of(error)
             raise
 
     def renew_names(self) -> None:

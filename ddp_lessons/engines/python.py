@@ -3,7 +3,8 @@
 For mp.spawn() and the like. The script finds the number of ranks as WORLD_SIZE in its environment,
 and nothing else of what torchrun sets. A process that it starts is a rank if it is one of
 multiprocessing's whose function gets a rank as its first argument, or a Python script with RANK in
-its environment. See own_ranks.py for how they come to have logs, a ledger and an end marker.
+its environment, unless it was told to heed none (-E, -I). See own_ranks.py for how they come to
+have logs, a ledger and an end marker.
 """
 
 from __future__ import annotations

@@ -118,9 +118,7 @@ class Engine(Marked):
             time.sleep(POLL)
         if not (job.folder / ID).exists():
             keeper.wait()
-            said = (
-                collect.read_whole(job.folder / REFUSED).replace("sbatch: ", "").split("\n")
-            )
+            said = collect.read_whole(job.folder / REFUSED).replace("sbatch: ", "").split("\n")
             reason = " ".join(line.strip() for line in said if line.strip())
             raise say(RuntimeError(f"sbatch refused the job: {reason}"))
         self._running = set(range(job.world_size))

@@ -216,6 +216,16 @@ def test_an_error_in_the_scripts_own_process_is_named_with_its_line(script, wher
     assert first.endswith("ZeroDivisionError: division by zero")
 
 
+def test_a_script_without_a_main_guard_is_told_so_with_its_line(script):
+    tail = """
+    mp.spawn(demo, args=(2, 0), nprocs=2)
+    """
+    first, *_ = str(failing(script(spawns(SUM, tail)))).splitlines()
+    assert first.startswith("script.py: rank")
+    assert "the file starts processes while it is imported" in first
+    assert "line 18: RuntimeError" in first
+
+
 def test_the_script_finds_nothing_of_torchruns_but_the_world_size(script, monkeypatch):
     for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "TORCHELASTIC_RUN_ID"):
         monkeypatch.setenv(name, "7")

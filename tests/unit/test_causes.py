@@ -12,6 +12,11 @@ UNUSED = (
 )
 SAID = [
     (
+        "\n        An attempt has been made to start a new process before the\n        current "
+        "process has finished its bootstrapping phase.\n\n        This probably means that ...",
+        "the file starts processes while it is imported",
+    ),
+    (
         "Caught ValueError in DataLoader worker process 0.\nOriginal Traceback (most recent call "
         'last):\n  File "/lib/fetch.py", line 52, in <listcomp>\n    ...\n'
         '  File "/home/data.py", line 9, in __getitem__\n    raise ValueError("bad sample 9")\n'

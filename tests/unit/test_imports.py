@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "bootstrap": {
         *("forwards", "guard", "joining", "ledger", "lifeline", "places", "remote", "worker"),
     },
-    "own_ranks": {"bootstrap", "guard", "lifeline", "worker"},
+    "own_ranks": {"bootstrap", "guard", "lifeline", "places", "worker"},
     # what starts them and reads what they leave
     "placement": set(),
     "text": {"run"},

@@ -100,6 +100,12 @@ def test_torchs_spawn_hands_the_rank_over_in_second_place():
     assert own_ranks.rank_of(Made(_wrap, demo, 4, (), "file")) == 4
 
 
+def test_a_worker_of_a_data_loader_is_no_rank_although_its_first_argument_is_a_number():
+    from torch.utils.data._utils.worker import _worker_loop
+
+    assert own_ranks.rank_of(Made(_worker_loop, 0, "data set")) is None
+
+
 def test_the_script_keeps_what_the_caller_of_launch_gave_it(tmp_path, monkeypatch):
     monkeypatch.setenv("MASTER_PORT", "29500")
     env = {"MASTER_PORT": "29500", "MASTER_ADDR": "mine", "OMP_NUM_THREADS": "1"}
