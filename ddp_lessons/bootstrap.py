@@ -26,8 +26,8 @@ import traceback
 import types
 from pathlib import Path
 
-from ddp_lessons import forwards, guard, joining, ledger, lifeline, places, remote
-from ddp_lessons.worker import RAISED, RECORDS
+from ddp_lessons import forwards, guard, joining, ledger, lifeline, raised, remote
+from ddp_lessons.worker import RECORDS
 
 SPEC, EVENTS, STACK, RECORDED = "spec.json", "events.jsonl", "stack", "records.jsonl"
 STARTER = "starter"  # the folder, in a run's, of a script's own process that starts its ranks
@@ -199,15 +199,18 @@ def run_script(path: str) -> tuple[int, dict]:
     except SystemExit as stop:
         if stop.code is None or stop.code == 0:
             end_as_python_does()
-            return 0, {"finished": True, "left": describe(stop, "exit", "0")}
+            return 0, {"finished": True, "left": raised.describe(stop, "exit", "0")}
         if not isinstance(stop.code, int):
             print(stop.code, file=sys.stderr)
         number = stop.code if isinstance(stop.code, int) else 1
-        return number & 0xFF, {"finished": False, "failure": describe(stop, "exit", str(stop.code))}
+        return number & 0xFF, {
+            "finished": False,
+            "failure": raised.describe(stop, "exit", str(stop.code)),
+        }
     except BaseException as error:  # noqa: BLE001  the report must see whatever ended the script
         with contextlib.suppress(OSError):  # the disk is full
-            traceback.print_exception(without_ours(error))
-        failure = describe(error, type(error).__name__, said_by(error))
+            traceback.print_exception(raised.without_ours(error))
+        failure = raised.describe(error)
         return 1, {"finished": False, "failure": failure}
     return 0, {"finished": True}
 
@@ -226,52 +229,6 @@ def flush() -> None:
             stream.flush()
     if os.name == "posix":
         ctypes.CDLL(None).fflush(None)
-
-
-def without_ours(error: BaseException) -> BaseException:
-    """The error with our own frames taken out of its traceback: this module's at its top, and
-    those of the wrappers around torch.distributed's functions."""
-    ours = {__file__, forwards.__file__, joining.__file__, ledger.__file__}
-    kept, tb = [], error.__traceback__
-    while tb is not None:
-        if tb.tb_frame.f_code.co_filename not in ours:
-            kept.append(tb)
-        tb = tb.tb_next
-    for one, following in zip(kept, [*kept[1:], None], strict=True):
-        one.tb_next = following
-    return error.with_traceback(kept[0] if kept else None)
-
-
-def describe(error: BaseException, kind: str, message: str) -> dict:
-    """The failure as data: the reader's own frames, outermost first."""
-    if isinstance(error, SyntaxError) and error.filename:
-        frames = [(error.filename, error.lineno or 0, "<module>", (error.text or "").strip())]
-    else:
-        stack = traceback.extract_tb(error.__traceback__)
-        frames = [(f.filename, f.lineno or 0, f.name, f.line or "") for f in stack]
-    facts = {"kind": kind, "message": message, "chain": chain(error)}
-    facts["frames"] = [frame for frame in frames if places.is_readers(frame[0])]
-    facts["stack"] = [f for f in frames if places.is_readers(f[0]) or places.is_torchs(f[0])]
-    facts["time"] = getattr(error, RAISED, time.monotonic())
-    return facts
-
-
-def chain(error: BaseException) -> list[str]:
-    """The exceptions that led to this one, newest first, each as "Class: message"."""
-    messages, seen = [], {id(error)}
-    while (error := error.__cause__ or error.__context__) and id(error) not in seen:
-        seen.add(id(error))
-        messages.append(f"{type(error).__name__}: {said_by(error)}")
-    return messages
-
-
-def said_by(error: BaseException) -> str:
-    """The error's message as text that any file can hold, also if its __str__ is broken."""
-    try:
-        message = str(error)
-    except Exception as broken:  # noqa: BLE001  the reader's own code
-        message = f"(its message cannot be had: __str__ raised {type(broken).__name__})"
-    return message.encode("utf-8", "backslashreplace").decode()
 
 
 def agent(folder: str, argv: list[str]) -> None:

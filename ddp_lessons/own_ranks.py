@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ddp_lessons import bootstrap, guard, lifeline, places
+from ddp_lessons import bootstrap, guard, lifeline, places, raised
 from ddp_lessons.worker import NUMBER_OF, RECORDS
 
 RUN = "DDP_LESSONS_RUN"  # in a process that may start ranks: the run's folder
@@ -91,12 +91,8 @@ def leave(code: int, end: dict[str, Any]) -> None:
 
 def leave_early(kind: type, error: BaseException, *_: Any) -> None:
     """The script, which each spawned process imports again, has raised: sys.excepthook."""
-    traceback.print_exception(bootstrap.without_ours(error))
-    leave(1, {"finished": False, "failure": told_of(error)})
-
-
-def told_of(error: BaseException) -> dict[str, Any]:
-    return bootstrap.describe(error, type(error).__name__, bootstrap.said_by(error))
+    traceback.print_exception(raised.without_ours(error))
+    leave(1, {"finished": False, "failure": raised.describe(error)})
 
 
 def run_as_rank(rank: int) -> None:
@@ -179,10 +175,10 @@ class _Script:
             self._inner(*args, **kwargs)
         except SystemExit as stop:
             told = "0" if stop.code is None else str(stop.code)
-            self._failed = bootstrap.describe(stop, "exit", told)
+            self._failed = raised.describe(stop, "exit", told)
             raise
         except BaseException as error:
-            self._failed = told_of(error)
+            self._failed = raised.describe(error)
             raise
 
     def renew_names(self) -> None:

@@ -26,11 +26,12 @@ MAY_IMPORT = {
     "forwards": set(),
     "ledger_file": set(),
     "ledger": {"joining", "ledger_file", "operations", "places"},
+    "raised": {"places", "worker"},
     "remote": {"guard"},
     "bootstrap": {
-        *("forwards", "guard", "joining", "ledger", "lifeline", "places", "remote", "worker"),
+        *("forwards", "guard", "joining", "ledger", "lifeline", "raised", "remote", "worker"),
     },
-    "own_ranks": {"bootstrap", "guard", "lifeline", "places", "worker"},
+    "own_ranks": {"bootstrap", "guard", "lifeline", "places", "raised", "worker"},
     # what starts them and reads what they leave
     "placement": set(),
     "text": {"run"},
