@@ -323,3 +323,6 @@ with process_group():
 # - **On NCCL.** Exact resume has been seen on gloo only. On CUDA the script asks for deterministic kernels; an operation that has none [raises](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html).
 # - **Many machines.** `--out` must be a folder that all of them see.
 # - **Fine print.** Python, NumPy and loader workers have generators, too: what your data uses belongs to the training state. Save large models less often than you log. BatchNorm's buffers are rank 0's (lesson 09).
+
+# %% [markdown]
+# Next: [Start one script in every way](11_launchers.ipynb)
