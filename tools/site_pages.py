@@ -185,7 +185,7 @@ def write(folder: Path, root: Path = ROOT) -> list[Path]:
     for path, text in made:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        for target in re.findall(r'href="\.\./((?:ddp_lessons|tests)/[^"#]+)', text):  # a file of the project
+        for target in re.findall(r'href="\.\./((?:ddp_lessons|tests)/[^"#]+)', text):
             copy = folder / target
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes((root / target).read_bytes())
