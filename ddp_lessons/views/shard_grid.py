@@ -226,6 +226,11 @@ def _told_runs(bands: Mapping[str, Sequence[Shards]]) -> str:
     sizes = {title: _sizes(epochs) for title, epochs in bands.items()}
     if orders and len(bands) > 1 and len(set(sizes.values())) == 1:
         return " ".join([*orders, f"In each epoch {_sizes(next(iter(bands.values())))}."])
+    each = [_told(shards) for epochs in bands.values() for shards in epochs]
+    if len(bands) == 1 and len(set(each)) == len(each) == 2:
+        return " ".join(
+            [*orders, *(f"Epoch {number}: {told}." for number, told in enumerate(each))]
+        )
     return " ".join([*orders, *(f"{title}: {told}." for title, told in sizes.items())])
 
 

@@ -166,6 +166,15 @@ def test_the_map_says_whether_the_order_changes_and_who_is_given_out_again_or_le
     )
 
 
+def test_the_map_of_one_run_tells_its_two_epochs_apart_where_others_are_given_out_again():
+    told = repr(views.shard_map({"ours": made(3, [[0, 1], [2, 0]], [[2, 1], [0, 2]])}))
+    each = "2 ranks get 2 of 3 samples each; 1 is given out again ({}); none is left out"
+    assert told == (
+        "ours: each epoch has another order. "
+        f"Epoch 0: {each.format(0)}. Epoch 1: {each.format(2)}."
+    )
+
+
 def test_the_samplers_sentence_names_its_settings_the_padding_and_the_rest():
     assert repr(views.sampler(10, 4)) == (
         "shuffle=False, drop_last=False, epoch 0: 4 ranks get 3 of 10 samples each; "
