@@ -69,7 +69,7 @@ check("09_ddp_contract/accumulate")
 # %% [markdown] tags=["solution"]
 # ## Why it works
 #
-# Under `no_sync` each backward adds to this rank's own `.grad`. The backward of the last micro-batch adds too, and then DDP averages all that `.grad` holds. So one all-reduce does for the group. Dividing each loss by `len(group)`, and not by `k`, makes the sum a mean in the last, shorter group too.
+# Under `no_sync` each backward adds to this rank's own `.grad`. The backward of the last micro-batch adds too, and then DDP averages all that `.grad` holds. All gradients of this model are in one bucket, so one all-reduce does for the group. Dividing each loss by `len(group)`, and not by `k`, makes the sum a mean in the last, shorter group too.
 #
 # DDP's own calls are not in `run.calls`. So the check gives DDP a communication hook that makes an all-reduce which is. Below are 7 micro-batches with k = 3: three steps, three all-reduces, each at the line of the last backward.
 
