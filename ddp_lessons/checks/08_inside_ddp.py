@@ -54,8 +54,8 @@ class AsyncHooks(Exercise):
         "late_start": "A gradient that waits for later ones loses the time in which it could "
         "travel. Start its all-reduce in the hook of its own parameter.",
         "not_async": "Without async_op=True, all_reduce waits itself and returns None.",
-        "too_early": "p.grad is None until the gradient is ready. Hooks of modules, and those of "
-        "register_hook, run before that; those of register_post_accumulate_grad_hook after it.",
+        "too_early": "p.grad is None until the gradient is ready. Hooks of register_hook run "
+        "before that, hooks of modules may; register_post_accumulate_grad_hook's run after.",
         "frozen": "A frozen parameter gets no gradient, and takes no hook: look at "
         "p.requires_grad first.",
         "no_gradient": "The .grad of a parameter that is frozen, or took no part in this step, is "

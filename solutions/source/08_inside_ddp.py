@@ -53,7 +53,7 @@ check("08_inside_ddp/async_hooks")
 # %% [markdown]
 # <details><summary>Hint 1: a call that returns at once</summary>
 #
-# `dist.all_reduce(x, async_op=True)` starts and returns a Work. `work.wait()` returns when the sum is in `x`. Until then, leave `x` alone.
+# `dist.all_reduce(x, async_op=True)` starts and returns a Work. After `work.wait()` the sum is in `x`. Until then, leave `x` alone.
 #
 # </details>
 #
