@@ -63,8 +63,8 @@ class WillTheyMeet(Exercise):
         "until rank 0 has opened it.",
         "early_waits": "An early process tries again and again. As soon as rank 0 has opened the "
         "store, both are there.",
-        "twins_meet": "Ranks are counted by their number, not by heads: two processes with one "
-        "RANK are not two ranks. And both want to open the store at one address.",
+        "twins_meet": "A group of two has the ranks 0 and 1, and two processes with RANK 0 are no "
+        "such group. And both want to open the store at one address.",
         "first_raises": "The first process does nothing wrong. It has opened the store, and cannot "
         "know what comes later.",
         "twin_waits": "RANK 0 means: open the store. The address is taken by then, and a program "

@@ -52,7 +52,7 @@ check("02_process_groups/will_they_meet")
 #
 # <details><summary>Hint 2: what can a process know?</summary>
 #
-# It cannot see who will come later, or that somebody never will. It knows what it was told, what its own port does, and what stands in the store. Only what can never become right is an error at once.
+# It cannot see who will come later, or that somebody never will. It knows what it was told, what its own port does, and what stands in the store. So it raises only when it comes upon something that can never become right.
 #
 # </details>
 #
@@ -68,8 +68,8 @@ check("02_process_groups/will_they_meet")
 # Each process takes three steps: open the store or reach it, wait for everybody, go on.
 #
 # - **A.** The third process looks where nobody listens. It tries again and again. The other two wait for it. Nobody learns of the mistake before the timeout.
-# - **B.** Rank 1 is early and finds no store yet. It tries again, so a second later both go on.
-# - **C.** The first process waits for a rank 1. The second one is to open a store at an address that is taken: it raises. A second rank 0 never counts as rank 1.
+# - **B.** Rank 1 is early and finds no store yet. It tries again until there is one. Then both go on.
+# - **C.** The first process waits for a rank 1. The second one is to open a store at an address that is taken: it raises. A second rank 0 is no rank 1.
 # - **D.** Ranks count from 0. Without a rank 0 there is no store, and both look for it.
 # - **E.** Two of two go on. The third finds the store and comes as far as the group, which has no rank 2: it raises.
 
