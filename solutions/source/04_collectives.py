@@ -69,4 +69,4 @@ views.calls(check("04_collectives/all_gather").runs[2])
 # %% [markdown] tags=["solution"]
 # ## It could also be
 #
-# `part = x.clone() if source == rank else torch.empty_like(x)`: a rank copies its `x` once, not in every turn. Or N broadcasts with `async_op=True`, and a `wait()` for each of them at the end: then all of them can be under way at once.
+# `part = x.clone() if source == rank else torch.empty_like(x)`: a rank copies its `x` once, not in every turn. Or N broadcasts with `async_op=True`. Each then only starts, and returns an object whose `wait()` you call at the end. So all of them can be under way at once.

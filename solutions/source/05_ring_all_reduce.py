@@ -3,7 +3,7 @@
 #
 # 15 min · moderate · after [lesson 05](../notebooks/05_ring_all_reduce.ipynb)
 #
-# After the first half of ring all-reduce, chunk r of the sum is finished on rank r. Write the second half: the finished chunks go around until every rank has all of them. On its own this is an all-gather, the call with which sharded training collects its weights.
+# After the first half of ring all-reduce, chunk r of the sum is finished on rank r. Write the second half: the finished chunks go around until every rank has all of them. On its own this is an all-gather: it collects weights that are spread over the ranks.
 #
 # - `chunks` are views of one tensor, as in the lesson. Fill them in place.
 # - In each of N − 1 steps, a rank sends one chunk to its right neighbour, and nothing else.
