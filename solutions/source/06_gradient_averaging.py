@@ -33,7 +33,7 @@ def average_gradients(model, count):
     All parameters are float32, and all of them are trained.
     """
     ### BEGIN SOLUTION
-    total = torch.tensor(count)
+    total = torch.tensor(count, device=next(model.parameters()).device)
     dist.all_reduce(total)
     for parameter in model.parameters():
         if parameter.grad is None:  # nothing to add, but the others need the call
