@@ -170,8 +170,7 @@ def test_the_map_of_one_run_tells_its_two_epochs_apart_where_others_are_given_ou
     told = repr(views.shard_map({"ours": made(3, [[0, 1], [2, 0]], [[2, 1], [0, 2]])}))
     each = "2 ranks get 2 of 3 samples each; 1 is given out again ({}); none is left out"
     assert told == (
-        "ours: each epoch has another order. "
-        f"Epoch 0: {each.format(0)}. Epoch 1: {each.format(2)}."
+        f"ours: each epoch has another order. Epoch 0: {each.format(0)}. Epoch 1: {each.format(2)}."
     )
 
 
