@@ -100,7 +100,7 @@ for run in parts:
     print(run.script, {n: equal(run, n) for n in ("gradients", "parameters", "buffers")})
 
 # %% [markdown]
-# Equal starts and equal gradients make equal steps. Buffers have no gradient: BatchNorm counts them up from each rank's own samples. Which ones hold? DDP says: rank 0's.
+# Equal starts and equal gradients make equal steps. Buffers have no gradient: BatchNorm works them out from each rank's own samples. Which ones hold? DDP says: rank 0's.
 #
 # The miniature is right, and slow. It sends a message for each parameter, and the backward stands still until it has come.
 
