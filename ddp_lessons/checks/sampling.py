@@ -183,7 +183,7 @@ class Sampler(Exercise):
         padded = wrong.length % wrong.ranks > 0
         guess = "order" if wrong.shuffle else "padding" if padded else "deal"
         requirement = self.requirement_of.get(name, guess)
-        return Fault(requirement, "\n".join(told), name != "order")
+        return Fault(requirement, "\n".join(told), name)
 
     def _sizes(self, case: Case, results: Sequence[Any]) -> Iterator[Fault]:
         for rank, result in enumerate(results):
