@@ -130,6 +130,8 @@ DEALS: dict[str, tuple[Deal, ...]] = {
 def mistake(draws: Sequence[Draw]) -> str:
     """The name of the mistake that explains all wrong draws of one launch, "" if none does. At
     least one of them is wrong."""
+    if all(draw.got == (draw.want if draw.drawn[2] == 0 else []) for draw in draws):
+        return "used_up"
     if name := next(_of_place(draws), ""):
         return name
     plain = [draw for draw in draws if not draw.shuffle]
@@ -189,6 +191,8 @@ def _of_order(draws: Sequence[Draw]) -> Iterator[str]:
         sorted(d.got) == sorted(shard([*range(d.length)], d.ranks, d.rank)) for d in many
     ):
         yield "shuffles_shard"
+    if _explains(draws, _padded_unshuffled):
+        yield "pads_unshuffled"
     if _explains(draws, _padded_then_shuffled):
         yield "pads_before_shuffling"
     even = [draw for draw in long if draw.length % draw.ranks == 0]
@@ -224,6 +228,8 @@ def evidence(name: str, draws: Sequence[Draw]) -> tuple[Draw, str] | None:
         for one in _grouped(draws, "sampler"):
             for a, b in combinations(one, 2):
                 if a.epoch == b.epoch and a.got != b.got:
+                    if b.got == b.want:
+                        return a, f"a later pass in that epoch gave {b.got}"
                     return b, f"an earlier pass in that epoch gave {a.got}"
     return None
 
@@ -239,6 +245,12 @@ def _full(table: Sequence[Draw]) -> bool:
 
 def _explains(draws: Sequence[Draw], model: Callable[[Draw], list[int]]) -> bool:
     return all(draw.got == model(draw) for draw in draws)
+
+
+def _padded_unshuffled(draw: Draw) -> list[int]:
+    order = shuffled(draw.length, draw.seed + draw.epoch)
+    more = -draw.length % draw.ranks
+    return [*order, *([*range(draw.length)] * draw.ranks)[:more]][draw.rank :: draw.ranks]
 
 
 def _padded_then_shuffled(draw: Draw) -> list[int]:

@@ -12,6 +12,8 @@ _SAMPLER = {
         "arguments_ignored": "This is the shard of the process's own place in the group. "
         "num_replicas and rank count where they are given; the group is asked where they are None.",
         "always_two": "This is the shard of one of 2 ranks, whatever the number of ranks is.",
+        "used_up": "The first pass is right, and the next one gives nothing. __iter__ is called "
+        "for each pass, and begins anew each time.",
         "no_iterator": "__iter__ returns an iterator: iter() makes one of a list.",
     },
     "padding": {
@@ -25,6 +27,8 @@ _SAMPLER = {
         "ranks that is not enough: begin again as often as it takes.",
         "pads_own_shard": "A short shard was filled with its own samples. torch pads the order of "
         "all ranks first, and deals then.",
+        "pads_unshuffled": "The padding is 0, 1, 2, ..., whatever the order. torch goes on with "
+        "the start of the shuffled order.",
         "pads_before_shuffling": "The padding was shuffled in with the samples. torch shuffles "
         "first, and pads the shuffled order.",
         "one_round_more": "Where the samples divide, nothing is missing, and there is no padding: "
@@ -33,7 +37,7 @@ _SAMPLER = {
         "no_padding": "The shards are not equally long. In training, ranks with more samples would "
         "wait for the others: pad up to a multiple of the ranks.",
         "wrong_len": "len() of a sampler is how many samples this rank gets in an epoch, padding "
-        "counted. A DataLoader counts its steps by it.",
+        "counted, and an int. A DataLoader counts its steps by it.",
     },
     "order": {
         "always_shuffles": "With shuffle=False the order is 0, 1, 2, ...",
