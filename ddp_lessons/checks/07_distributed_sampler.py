@@ -31,6 +31,7 @@ class ExactAccuracy(Exercise):
             (4, 10, 3, 2, 3),
             (4, 2, 2, 2, 0),
             (1, 5, 2, 2, 0),
+            (2, 8, 2, 3, 2),
             (3, 3 * rest.randint(4, 9) + rest.randint(1, 2), 4, 3, rest.randint(1, 9)),
         ]
         return [_test_case(*shape, seed) for shape in shapes]
@@ -123,7 +124,7 @@ def _not_as_promised(test: counting.Test, results: Sequence[Any], run: Any) -> F
 def _not_a_rate(test: counting.Test, rank: int, accuracy: Any) -> Fault | None:
     import torch
 
-    if isinstance(accuracy, torch.Tensor) and accuracy.numel() == 1:
+    if isinstance(accuracy, torch.Tensor) and accuracy.ndim == 0:
         accuracy = accuracy.item()
     if isinstance(accuracy, float):
         return None
