@@ -99,9 +99,7 @@ def _tells(test: Test) -> bool:
     ):
         return False
     models = rate_models(test, 0)
-    if length % ranks == 0:
-        del models["unlike_parts"]
-    if ranks == 1:
+    if length % ranks == 0:  # nothing is padded, and the ranks' shards are of one size
         models = {"mean_of_classes": models["mean_of_classes"]}
     models["nothing"] = [rate(exact)]
     found = {(name, round(one, 7)) for name, rates in models.items() for one in rates}
