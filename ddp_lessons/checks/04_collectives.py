@@ -197,9 +197,11 @@ class AllGather(Exercise):
                 continue  # alone, there is nobody to send to
             mistake = "too_many" if ops["broadcast"] > n else ""
             mistake = "other_call" if set(ops) - {"broadcast"} else mistake
-            made = ", ".join(f"{count} {op}" for op, count in ops.items()) or "nothing"
-            told = f"rank {rank.rank} called: {made}; should be: {n} broadcast"
-            yield Fault("calls", told, mistake if ops else "no_work")
+            made = ", ".join(f"{count} {op}" for op, count in ops.items())
+            told = f"rank {rank.rank} called: {made or 'no function of torch.distributed itself'}; "
+            yield Fault(
+                "calls", f"{told}should be: {n} broadcast", mistake if ops else "other_call"
+            )
             return
 
     def failed(self, case: Case, run: Run, kind: str) -> str:

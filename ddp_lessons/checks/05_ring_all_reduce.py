@@ -49,8 +49,8 @@ class RingGather(Exercise):
         "copy_() say: a new entry in a list of your own does not change them.",
         "replaced": "The chunks are views of one tensor, listed in a tuple, which takes no other "
         "entry. Write into the tensor that is there: copy_() does.",
-        "no_wait": "What isend and irecv start is done after wait(). Wait for all of it before the "
-        "step ends.",
+        "no_wait": "What isend and irecv start is done after wait(), and may never be done if the "
+        "object that they return is thrown away. Keep it, and wait before the step ends.",
         "looked_early": "after_step() was called too early. A step ends when what came is in its "
         "place: after the wait(), and after the copy if there is one.",
         "looks": "Call after_step() at the end of each step: once in every turn of the loop. One "
@@ -234,7 +234,7 @@ class RingGather(Exercise):
     def failed(self, case: Case, run: Run, kind: str) -> str:
         calls = [list(rank.calls) for rank in run]
         every = sum(calls, [])
-        if any(unwaited(rank.calls) for rank in run if rank.finished):
+        if any(unwaited(rank.calls) for rank in run if rank.finished) or thrown_away(calls):
             return "no_wait"
         if any(call.peer == len(run) for call in sends(every)):
             return "not_closed"
@@ -269,6 +269,20 @@ def sends(calls: Sequence[Call]) -> list[Call]:
 def unwaited(calls: Sequence[Call]) -> bool:
     """Whether a receive was started, and its Work not waited for."""
     return any(call.op == "irecv" and call.waited is None for call in calls)
+
+
+def thrown_away(calls: Sequence[Sequence[Call]]) -> bool:
+    """Whether a rank stands in a recv although an isend to it was started, and nobody waits for
+    that. `calls`: those of each rank."""
+    for rank, mine in enumerate(calls):
+        for call in mine:
+            if call.op != "recv" or call.end is not None or call.peer is None:
+                continue
+            came = [c for c in mine if c.op in RECEIVES and c.peer == call.peer and c.end]
+            sent = [c for c in sends(calls[call.peer]) if c.peer == rank]
+            if len(sent) > len(came) and sent[len(came)].op == "isend":
+                return sent[len(came)].waited is None
+    return False
 
 
 def looked_early(results: Sequence[Any], run: Run) -> str:

@@ -8,11 +8,13 @@ environment before the answer's first line ran, so no record() of the answer's p
 from __future__ import annotations
 
 import builtins
+import functools
 import json
 import os
 import random
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,35 @@ LITTLE = 9_999  # characters of an input that was changed
 
 class MissingFunction(Exception):
     """The answer does not define a function that the check calls."""
+
+
+class OtherWaits:
+    """How many Works were asked in another way than by wait(), which the ledger sees: through a
+    future, say, or by polling."""
+
+    def __init__(self) -> None:
+        import torch.distributed as dist
+
+        self.count = 0
+        self._asked: weakref.WeakSet = weakref.WeakSet()
+        self._waited: weakref.WeakSet = weakref.WeakSet()
+        for name in ("wait", "get_future", "is_completed", "synchronize"):
+            setattr(dist.Work, name, self._noting(name, getattr(dist.Work, name)))
+
+    def _noting(self, name: str, method: Callable) -> Callable:
+        @functools.wraps(method)
+        def noting(work: Any, *args: Any, **options: Any) -> Any:
+            found = method(work, *args, **options)
+            if name == "wait":
+                self._waited.add(work)
+                self.count -= work in self._asked
+                self._asked.discard(work)
+            elif found is not False and work not in self._waited and work not in self._asked:
+                self._asked.add(work)
+                self.count += 1
+            return found
+
+        return noting
 
 
 class Bench:
@@ -142,7 +173,7 @@ def main() -> None:
         # leave while other ranks still join, and take their connections along.
         dist.group.WORLD.barrier().wait()
         bench = Bench(dist.get_rank(), dist.get_world_size(), device)
-        before = state()
+        before, waits = state(), OtherWaits()
         answer = load(path, task.names)
         result = task.on_rank(answer, case, bench)
         touched = [name for name in changed(before, state()) if name not in task.may_change]
@@ -152,7 +183,14 @@ def main() -> None:
         damaged = [
             (name, tell(old, LITTLE), tell(new, LITTLE)) for name, old, new in bench.damaged()
         ]
-        write(GRADED, token=token, result=tell(result), damaged=damaged[:5], changed=touched[:5])
+        write(
+            GRADED,
+            token=token,
+            result=tell(result),
+            damaged=damaged[:5],
+            changed=touched[:5],
+            waits=waits.count,
+        )
 
 
 if __name__ == "__main__" and sys.argv[1:]:  # without: only to see whether ranks can be started

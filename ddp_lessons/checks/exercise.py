@@ -108,6 +108,8 @@ COMMON: Mapping[str, str] = MappingProxyType(
         "promises.",
         "nothing_returned": "A function without a return statement gives back None.",
         "not_finite": "A NaN or an infinity came out: look for a division by zero.",
+        "no_wait": "A call with async_op=True, an isend or an irecv only starts. It is done after "
+        "wait() on the object that it returned, and until then its tensor is not yours.",
         "changed_input": "What the caller passed in was changed. Work on a copy: x.clone().",
         "changed_state": "A function should leave the process as it found it.",
         "no_work": "Nothing was sent between the ranks, so no rank can know what the others hold.",

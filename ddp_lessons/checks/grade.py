@@ -115,6 +115,9 @@ def examined(task: Exercise, path: Path, case: Case, timeout: float) -> tuple[Ru
         told = f"{names(missing)} left before your function returned"
         return run, [Fault("", told, task.failed(case, run, "left_early") or "left_early")]
     faults = _general(task, graded) or _judged(task, case, [one.result for one in graded], run)
+    # Without a wait a result is right by luck only.
+    if not faults or not faults[0].mistake:
+        faults = _unwaited(graded, run, faults)
     unknown = [f.requirement for f in faults if f.requirement not in ("", *task.requirements)]
     assert not unknown, unknown
     return run, faults
@@ -127,6 +130,7 @@ class _Graded:
     result: Any
     damaged: list[tuple[str, str, str]]
     changed: list[str]
+    waits: int  # for Works that the ledger has not seen
 
 
 def _graded(run: Run, rank: int, token: str) -> _Graded | None:
@@ -144,7 +148,8 @@ def _graded(run: Run, rank: int, token: str) -> _Graded | None:
             (str(name), values.told(values.read(before)), values.told(values.read(now)))
             for name, before, now in found[0]["damaged"]
         ]
-        return _Graded(values.read(found[0]["result"]), damaged, changed)
+        waits = int(found[0]["waits"])
+        return _Graded(values.read(found[0]["result"]), damaged, changed, waits)
     except (LookupError, TypeError, ValueError):
         return None
 
@@ -160,6 +165,22 @@ def _general(task: Exercise, graded: Sequence[_Graded]) -> list[Fault]:
             faults.append(Fault(name_of_input, told, "changed_input"))
         for what in one.changed:
             faults.append(Fault("", f"rank {rank}: your code changed {what}", "changed_state"))
+    return faults
+
+
+def _unwaited(graded: Sequence[_Graded], run: Run, faults: list[Fault]) -> list[Fault]:
+    """The faults, and why: calls that were started, and nobody waited for them."""
+    for rank, one in zip(run, graded, strict=True):
+        left = [call for call in rank.calls if call.asynchronous and call.waited is None]
+        if len(left) <= one.waits:
+            continue
+        which = f"{len(left) - one.waits} of the calls that it started"
+        if not one.waits:
+            which = f"the {left[0].op} of line {left[0].line}"
+        told = f"rank {rank.rank}: nobody waited for {which}"
+        first = faults[0] if faults else Fault("", "")
+        told = "\n".join(filter(None, [first.told, told]))
+        return [Fault(first.requirement, told, "no_wait"), *faults[1:]]
     return faults
 
 
