@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ddp_lessons.checks import delivery, values
 from ddp_lessons.checks.exercise import Case, Exercise, Fault
+
+if TYPE_CHECKING:
+    from ddp_lessons.run import Call
 
 STEPS = 3
 RATE = 2**-10
@@ -42,6 +45,8 @@ class AsyncHooks(Exercise):
         "finish() when finish() is done with it.",
         "divided_by_two": "This is the sum divided by 2, whatever the number of ranks: ask "
         "dist.get_world_size().",
+        "other_call": "Each gradient has one all-reduce: the call that leaves the sum on all "
+        "ranks.",
         "missed": "A parameter without an all-reduce keeps each rank's own gradient. "
         "model.parameters() has them all.",
         "too_many": "A hook stays registered: register once, in overlap(), and leave the rest to "
@@ -117,9 +122,10 @@ class AsyncHooks(Exercise):
                     result["events"], step, names, f"rank {rank}, step {step + 1}: "
                 )
                 kept = [local[step][rank], mean[step], result["steps"][step]]
-                faults = [*seen.waits(), *wrong(seen, case.world_size, *kept)]
+                calls = run[rank].calls
+                faults = [*seen.waits(), *wrong(seen, case.world_size, *kept, calls)]
                 if case.world_size > 1:
-                    faults += seen.overlap([call.asynchronous for call in run[rank].calls])
+                    faults += seen.overlap([call.asynchronous for call in calls])
                 yield from faults
                 if faults:
                     return
@@ -139,10 +145,14 @@ class AsyncHooks(Exercise):
         return ""
 
 
-def wrong(seen: delivery.Seen, n: int, local: list, mean: list, got: list) -> Iterator[Fault]:
+def wrong(
+    seen: delivery.Seen, n: int, local: list, mean: list, got: list, calls: Sequence[Call]
+) -> Iterator[Fault]:
     """The first gradient that is not the mean, and what it is instead."""
     if n > 1 and not seen.calls:
-        yield Fault("result", f"{seen.where}no all-reduce was made", "no_work")
+        others = ", ".join(sorted({call.op for call in calls}))
+        told = f"{seen.where}no all-reduce was made{', but ' * bool(others)}{others}"
+        yield Fault("result", told, "other_call" if others else "no_work")
         return
     for number, (mine, want, have) in enumerate(zip(local, mean, got, strict=True)):
         if want is None and have is None:

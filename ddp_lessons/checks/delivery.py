@@ -107,6 +107,7 @@ class Seen:
 
     def __init__(self, events: Sequence[Any], step: int, names: Sequence[str], where: str):
         at = events.index(["backward", step])
+        self.every = events
         self.events = events[at : events.index(["end", step])]
         self.names, self.where = names, where
         self.finish = self.events.index(["finish", step])
@@ -127,7 +128,7 @@ class Seen:
                 yield Fault("result", told, "parameter")
                 return
         for event in self.events:
-            if event[0] == "waited" and event[1] not in self.works:
+            if event[0] == "waited" and self.is_old(event[1]):
                 told = f"{self.where}finish() waited for an all-reduce of an earlier step"
                 yield Fault("waits", told, "from_before")
                 return
@@ -142,6 +143,12 @@ class Seen:
         if open_ones:
             told = f"{self.where}{open_ones[0]} was still on its way when finish() returned"
             yield Fault("waits", told, "no_wait")
+
+    def is_old(self, work: int) -> bool:
+        """Whether this step has a later all-reduce of the same tensor. An earlier step's, of one
+        that took no part in this step, is over, and may stay where it was kept."""
+        fresh = [call[2:] for call in self.works.values()]
+        return work not in self.works and self.every[work][2:] in fresh
 
     def named(self, call: Sequence[Any]) -> str:
         if call[2] == "other":
