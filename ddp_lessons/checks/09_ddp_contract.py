@@ -58,6 +58,8 @@ class Accumulate(Exercise):
         "mean over all is the sum divided by their number.",
         "divided_by_k": "The last group has fewer than k micro-batches: divide by the number that "
         "it has.",
+        "divided_by_all": "Divided by the number of all micro-batches. The mean of a step is over "
+        "those of its own group.",
         "divided_again": "DDP has divided by the number of ranks already.",
         "emptied_inside": "The gradients were emptied between the first backward of a group and "
         "its step, and what they held is lost. Empty them once for each step.",
@@ -69,7 +71,7 @@ class Accumulate(Exercise):
             told = f"{n} {'rank' if n == 1 else 'ranks'}, {micro} micro-batches, k = {k}"
             return Case(told, n, {"seed": seed, "micro": micro, "k": k, "width": width})
 
-        return [case(2, 6, 3, width=1), case(1, 3, 3), case(2, 7, 3), case(4, 2, 1), case(3, 5, 4)]
+        return [case(2, 9, 3, width=1), case(1, 3, 3), case(2, 7, 3), case(4, 2, 1), case(3, 5, 4)]
 
     def inputs(self, case: Case, rank: int) -> list[Any]:
         """This rank's micro-batches: two samples each, whole numbers."""
@@ -125,7 +127,7 @@ class Accumulate(Exercise):
         if made > 1:
             under = not all(backwards[:-1])
             yield Fault("count", told, "backward_only" if under else "every_time")
-        elif made + len(seen.by_hand) / len(seen.gradients) > 1:
+        elif seen.by_hand and seen.made + len(seen.by_hand) > len(seen.gradients):
             told = f"{seen.where}: {made} all-reduce by DDP in step {step + 1}, and in all "
             told += f"{len(seen.by_hand)} calls of your own: {', '.join(seen.by_hand[:4])}"
             yield Fault("count", told, "by_hand")
@@ -154,6 +156,7 @@ def usual(seen: micro_batches.Seen, step: int, wanted: Reference, case: Case) ->
     """The mistake whose gradient this is."""
     want, have = wanted.mean[step], seen.gradients[step]
     n, k, size = case.world_size, case.values["k"], wanted.sizes[step]
+    micro = case.values["micro"]
 
     def is_(others: Sequence[Any]) -> bool:
         return all(values.same(b, a) for a, b in zip(others, have, strict=True))
@@ -162,6 +165,8 @@ def usual(seen: micro_batches.Seen, step: int, wanted: Reference, case: Case) ->
         return "sum"
     if size < k and is_([g * size / k for g in want]):
         return "divided_by_k"
+    if size < micro and is_([g * size / micro for g in want]):
+        return "divided_by_all"
     if n > 1 and is_([g / n for g in want]):
         return "divided_again"
     if n > 1 and seen.by_hand and is_([g * n for g in want]):

@@ -54,7 +54,7 @@ def watched(train: Callable, inner: Any, rate: float, batches: list[Any], k: int
     model.register_forward_pre_hook(lambda *_: through.append(True))
     inner.first.weight.register_post_accumulate_grad_hook(backward)
     model.register_comm_hook(None, counted)
-    optimizer.register_step_pre_hook(step)
+    optimizer.register_step_post_hook(step)  # a closure does the work inside of the step
     told = train(model, optimizer, batches, k)
     return {"events": events, "gradients": gradients, "module": len(through), "told": told}
 
@@ -69,10 +69,14 @@ class Seen:
     calls: list[str]
 
     @property
+    def made(self) -> int:
+        """How many all-reduces DDP made."""
+        return sum(event[0] == "all-reduce" for event in self.events)
+
+    @property
     def by_hand(self) -> list[str]:
         """The calls that DDP did not make."""
-        made = sum(event[0] == "all-reduce" for event in self.events)
-        of_ddp = [n for n, op in enumerate(self.calls) if op == "all_reduce"][:made]
+        of_ddp = [n for n, op in enumerate(self.calls) if op == "all_reduce"][: self.made]
         return [op for n, op in enumerate(self.calls) if n not in of_ddp]
 
     def walk(self, groups: Sequence[range], micro: int, through: int) -> Iterator[Fault]:
@@ -90,7 +94,7 @@ class Seen:
             told = f"{self.where}: {len(passed)} forwards went through model.module, none through "
             yield Fault("count", told + "model", "module")
         elif not steps:
-            yield Fault("steps", f"{self.where}: no step was made", "no_step")
+            yield Fault("steps", f"{self.where}: optimizer.step() was not called", "no_step")
         elif steps != len(groups):
             told = f"{self.where}: {steps} steps, should be {len(groups)}"
             lost = steps == len(groups) - 1 and len(groups[-1]) < len(groups[0])
