@@ -18,7 +18,8 @@ BELIEFS = (
     ("A", "www", "g..|.g.", "alone"),
     ("A", "www", "r..|.r.", "missing_raises"),
     ("A", "www", "..r", "wrong_port_raises"),
-    ("B", "gg", "r.|.r", "early_raises"),
+    ("B", "gg", "r.", "early_raises"),
+    ("B", "gg", ".r", "late_raises"),
     ("B", "gg", "ww", "early_waits"),
     ("B", "gg", "gw|wg", "alone"),
     ("C", "wr", "gg", "twins_meet"),
@@ -61,6 +62,8 @@ class WillTheyMeet(Exercise):
         "yet. A process tries it again and again until the timeout.",
         "early_raises": "An early process finds no store yet. That is no error: it tries again "
         "until rank 0 has opened it.",
+        "late_raises": "Nothing is wrong with a rank 0 that comes later. It opens the store, and "
+        "finds the address free: the early process has opened none.",
         "early_waits": "An early process tries again and again. As soon as rank 0 has opened the "
         "store, both are there.",
         "twins_meet": "A group of two has the ranks 0 and 1, and two processes with RANK 0 are no "

@@ -35,6 +35,7 @@ class TwoMachines(Exercise):
         "number on that machine.",
         "no_gpu_here": "A rank's GPU follows from its place. Say which one it is on a machine that "
         "has a GPU for each rank; whether this computer has any is not asked.",
+        "number_only": 'A number alone is no name. A device is named "cuda:0", say.',
         "local_shard": "LOCAL_RANK starts again at 0 on every machine, so ranks with the same "
         "LOCAL_RANK take the same samples. Shards are dealt to all ranks: count with RANK.",
         "local_size": "The samples are dealt to LOCAL_WORLD_SIZE ranks here, the ranks of one "
@@ -47,7 +48,8 @@ class TwoMachines(Exercise):
         "uneven": "What a division leaves over is shared out, too: that many ranks take one sample "
         "more each.",
         "no_writer": "If your condition compares os.environ[...] with a number, it never holds: "
-        'the environment is text, and "0" is not 0.',
+        'the environment is text, and "0" is not 0. And the file '
+        "belongs into the folder that the function is given.",
         "all_write": "Each rank runs the same function. What is done once needs a condition that "
         "only one rank meets.",
         "writer_per_machine": "LOCAL_RANK is 0 once on every machine, so every machine writes. "
@@ -134,6 +136,8 @@ def devices(names: Sequence[str], run: Any) -> Iterator[Fault]:
         kind = ""
         if len(nodes) > 1 and list(names) == [f"cuda:{rank.rank}" for rank in run]:
             kind = "rank_as_device"
+        elif all(str(name).isdigit() for name in taken):
+            kind = "number_only"
         elif "cpu" in taken:
             kind = "no_gpu_here"
         elif len(set(taken)) == 1 and taken[0].startswith("cuda"):
@@ -202,7 +206,7 @@ def written(files: Sequence[dict[str, str]], run: Any) -> Iterator[Fault]:
     size = len(files)
     local = sum(rank.node == 0 for rank in run)
     if not writers:
-        yield Fault("file", "no rank wrote a file", "no_writer")
+        yield Fault("file", "no rank wrote a file into its folder", "no_writer")
     elif writers != [0]:
         per_machine = local < size and writers == [r.rank for r in run if r.local_rank == 0]
         kind = "other_writer" if len(writers) == 1 else ""
@@ -214,7 +218,7 @@ def written(files: Sequence[dict[str, str]], run: Any) -> Iterator[Fault]:
         yield Fault("file", f"rank 0 wrote {listed(list(files[0]))}, not {NAME}", "other_file")
     elif files[0][NAME].strip() != str(size):
         kind = "local_count" if files[0][NAME].strip() == str(local) else ""
-        told = f"{NAME} says {short(files[0][NAME].strip())!r}; there are {size} ranks"
+        told = f"{NAME} says {short(files[0][NAME].strip())!r}, should be {str(size)!r}"
         yield Fault("file", told, kind)
 
 

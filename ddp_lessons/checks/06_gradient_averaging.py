@@ -65,6 +65,10 @@ class Weighted(Exercise):
         "or meet a later call of it.",
         "own_count": "A rank without samples divides by its own count, 0. The number to divide by "
         "is that of all ranks' samples.",
+        "empty_counted": "A rank without samples counts as if it had one. Its count is 0, and adds "
+        "nothing to the number of all samples.",
+        "reduced": "dist.reduce leaves the result on one rank; on the others nothing is sure. "
+        "Every rank needs it.",
         "parameters_changed": "Average what the step is made from: the gradients. The parameters "
         "belong to the optimizer.",
     }
@@ -131,6 +135,8 @@ class Weighted(Exercise):
                 mistake = match(got, self.candidates(own, counts, case.values["counts"][0]))
                 if mistake == "not_averaged" and results[first][number]["returned"]:
                     mistake = "returned"
+                if not mistake and any(call.op == "reduce" for call in run[first].calls):
+                    mistake = "reduced"
                 yield Fault("gradient", told, mistake)
             return
 
@@ -150,6 +156,8 @@ class Weighted(Exercise):
         yield "not_averaged", own
         yield "share_only", [g * c / total for g, c in zip(own, counts, strict=True)]
         yield "own_weight", [added * c / total for c in counts]
+        if not all(counts):
+            yield "empty_counted", [weighted / sum(max(c, 1) for c in counts)] * n
         for one in filter(None, counts):
             yield "count_of_one", [weighted / (one * n)] * n
         if all(counts):
@@ -214,6 +222,8 @@ class FindTheBug(Exercise):
         "unmended": "That is the bug: a rank whose own gradient is zero still ends with the sum.",
         "sum": "That is the sum on all ranks: nobody divides.",
         "twice": "That is the mean, divided by the number of ranks once more.",
+        "always_three": "This is the sum divided by 3, as in the broken run, whatever the number "
+        "of ranks: ask dist.get_world_size().",
         "zeros_kept": "A rank whose own gradient is zero still takes the step of the others: it "
         "needs the mean, too.",
         "fewer_ranks": "Ranks whose gradient is zero count, too: their samples are a part of the "
@@ -325,6 +335,7 @@ class FindTheBug(Exercise):
         mean = added / n
         yield "sum", [added] * n
         yield "twice", [mean / n] * n
+        yield "always_three", [added / 3] * n
         yield "not_averaged", own
         if 0 < len(zeros) < n:
             yield "unmended", [added if rank in zeros else mean for rank in range(n)]

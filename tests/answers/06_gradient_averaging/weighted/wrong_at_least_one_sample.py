@@ -1,0 +1,14 @@
+# diagnosis: empty_counted
+import torch
+import torch.distributed as dist
+
+
+def average_gradients(model, count):
+    count = max(count, 1)
+    total = torch.tensor([float(count)])
+    dist.all_reduce(total)
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        p.grad *= count / total.item()
+        dist.all_reduce(p.grad)
