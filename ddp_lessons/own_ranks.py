@@ -196,9 +196,11 @@ class _Script:
                 names[name] = wrapped
 
     def end(self, code: int) -> dict[str, Any]:
-        """The facts for the end marker."""
-        name = "failure" if code else "left"
-        return {"finished": code == 0, **({name: self._failed} if self._failed else {})}
+        """The facts for the end marker. Code 0 is no success where the function was interrupted:
+        mp.spawn() makes that code of a KeyboardInterrupt."""
+        left = code == 0 and (self._failed is None or self._failed["kind"] == "exit")
+        name = "left" if left else "failure"
+        return {"finished": left, **({name: self._failed} if self._failed else {})}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,11 @@ def explain(run: Run, stopped: set[int], timeout: float) -> str | None:
     stopped: ranks that were still running when launch() ended the run. timeout: seconds.
     """
     starter = run.starter
+    if starter is not None and was_killed(starter, run, stopped):
+        return (
+            f"{run.script}: the script's own process was killed while its ranks were at work, and "
+            "they ended with it. Often the computer had no memory (RAM) left."
+        )
     if starter is None or any(failed(run, rank.rank, stopped) for rank in run):
         return None
     if starter.failure:
@@ -28,6 +33,18 @@ def explain(run: Run, stopped: set[int], timeout: float) -> str | None:
 def failed(run: Run, rank: int, stopped: set[int]) -> bool:
     one = run[rank]
     return one.started is not None and rank not in stopped and not succeeded(one)
+
+
+def was_killed(starter: Starter, run: Run, stopped: set[int]) -> bool:
+    """Whether the script's own process ended without a word, and the ranks only because of that:
+    mp.spawn() has Linux interrupt them then, and the guard kills what is left."""
+    if starter.pid is None or starter.finished or starter.failure or stopped:
+        return False
+    ends = [rank for rank in run if not succeeded(rank)]
+    return bool(ends) and all(
+        rank.failure.kind == "KeyboardInterrupt" if rank.failure else rank.exitcode is None
+        for rank in ends
+    )
 
 
 def failure(starter: Starter) -> str:

@@ -180,6 +180,43 @@ def test_a_spawned_rank_that_leaves_by_os_exit_is_never_a_success(script):
         assert str(error).startswith(f"script.py: rank 1 left early with exit code {code}, before")
 
 
+def test_a_spawned_rank_that_is_interrupted_is_never_a_success(script):
+    body = """
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+    """
+    error = failing(script(spawns(body)))
+    assert error.rank == 1
+    first = str(error).splitlines()[0]
+    assert first.startswith("script.py: rank 1 failed first, line 1")
+    assert first.endswith("KeyboardInterrupt")
+
+
+def test_the_death_of_the_scripts_own_process_is_not_taken_for_an_end_of_the_ranks(script):
+    body = """
+        if rank == 1:
+            os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(600)
+    """
+    error = failing(script(spawns(body)))
+    assert str(error).startswith(
+        "script.py: the script's own process was killed while its ranks were at work"
+    )
+    assert not error.run.ok
+
+
+def test_a_function_that_cannot_be_pickled_is_named_with_the_way_out(script):
+    tail = """
+
+    if __name__ == "__main__":
+        mp.spawn(lambda rank: None, nprocs=2)
+    """
+    first, *_ = str(failing(script(spawns(SUM, tail)))).splitlines()
+    assert "the function <lambda>" in first
+    assert "Define it there with def" in first
+
+
 def test_spawned_ranks_that_wait_for_ever_are_named_at_the_limit(script):
     body = """
         if rank == 0:
