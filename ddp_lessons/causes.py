@@ -16,6 +16,16 @@ KNOWN = [
         'Put the start below `if __name__ == "__main__":`.',
     ),
     (
+        r"Can't (?:pickle|get) (?:<function |local object '?)([\w.<>]+)",
+        "a new process cannot be given the function {1}: it looks for a function by its name in "
+        "the script. Define it there with def, outside of any other function.",
+    ),
+    (
+        r"cannot pickle '([\w.]+)' object",
+        "a new process cannot be given an object of type {1}: what it is given is pickled. Let "
+        "each process make its own.",
+    ),
+    (
         r"Caught (\w+) in DataLoader worker process (\d+)\.[\s\S]*"
         r'File "[^"]*?([^"/\\]+)", line (\d+), in (\w+)\n[\s\S]*\n\1: ([^\n]*)',
         "{6} (in worker process {2} of a DataLoader: {3}, line {4}, in {5}).",

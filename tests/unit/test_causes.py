@@ -23,6 +23,14 @@ SAID = [
         "ValueError: bad sample 9\n",
         "bad sample 9 (in worker process 0 of a DataLoader: data.py, line 9, in __getitem__)",
     ),
+    (
+        "Can't pickle <function <lambda> at 0x7f2a1c0d3e20>: attribute lookup <lambda> on __main__ "
+        "failed",
+        "cannot be given the function <lambda>: it looks for a function by its name",
+    ),
+    ("Can't pickle local object 'main.<locals>.demo'", "the function main.<locals>.demo: "),
+    ("Can't get local object 'main.<locals>.demo'", "the function main.<locals>.demo: "),
+    ("cannot pickle '_io.TextIOWrapper' object", "an object of type _io.TextIOWrapper"),
     (UNUSED.format(""), "the parameters with the numbers 2 3 took no part in the loss"),
     (
         UNUSED.format("Parameters which did not receive grad for rank 0: b.bias, b.weight\n"),
