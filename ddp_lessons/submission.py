@@ -55,4 +55,5 @@ def submit(
         return Submission(batch, f"The job failed. {error}", error.run)
     except RuntimeError as error:
         return Submission(batch, f"The job was not run: {error}.")
-    return Submission(batch, "Slurm ran the job, with the course's own start of each rank:", run)
+    note = f"Slurm ran the job. The course's own worker ran {path.name}, so its records came back:"
+    return Submission(batch, note, run)

@@ -31,7 +31,7 @@ show("01_why_ddp/ddp.py", light="os.environ")
 # %% [markdown]
 # ## A script that starts its own ranks
 #
-# Whatever starts the ranks is the **launcher**. Most tutorials begin with a script that is its own: `mp.spawn` starts the processes. To **spawn** a process is to start a new Python that imports the script again and then calls one function of it.
+# Whatever starts the ranks is the **launcher**. Most tutorials begin with a script that is its own launcher: `mp.spawn` starts the processes. To **spawn** a process is to start a new Python that imports the script again and then calls one function of it.
 
 # %%
 show("11_launchers/spawn.py", light=["def demo", "MASTER", "init_process", "__main__", "mp.spawn"])
@@ -92,10 +92,10 @@ ways = {"mp.spawn": spawned, "torchrun": by_torchrun, "torch.distributed.launch"
 print(old.starter.stdout, f"\n{'what rank 1 finds':28}", *(f"{way:10}" for way in ways))
 for name in by_torchrun[1].records[0].values:
     print(f"{name:28}", *(f"{run.values(name)[1]!s:10}" for run in ways.values()))
-print(old.values("gpus")[1], old.values("arguments"))
+print("CUDA_VISIBLE_DEVICES", *old.values("gpus"), "· arguments", *old.values("arguments"))
 
 # %% [markdown]
-# It is `torchrun` with one addition: `--local-rank` among the arguments, which each script had to parse. That is why it goes: the warning goes on by asking scripts to read `LOCAL_RANK` instead.
+# The old launcher is `torchrun` with one addition: `--local-rank` among the arguments, which each script had to parse. That is why it goes: the warning goes on by asking scripts to read `LOCAL_RANK` instead.
 #
 # What stands in front of a command is part of the environment, which every process hands down. Both ranks see GPUs 2 and 3; the local rank chooses between them (lesson 03).
 
@@ -121,7 +121,7 @@ compare(guess, known.local_rank)
 # %% [markdown]
 # ## Who started whom
 #
-# Each rank has noted the processes above it. The last run acts as two machines, with an agent on each.
+# Each rank has noted the processes above it. By default `launch()` has a worker server: a process that has imported torch and forks the ranks, which is quicker. The last run acts as two machines, with an agent on each.
 
 # %%
 ways = {"default": launch("11_launchers/place.py"), **ways}
@@ -161,7 +161,7 @@ views.started(again)
 again
 
 # %% [markdown]
-# The survivor cannot go on in a group that has lost a rank. So the agent ends it, and starts all ranks anew. The new processes know nothing: they go on at epoch 2 because the file says so. The total is that of four whole epochs. A restart without a checkpoint begins at epoch 0.
+# The survivor cannot go on in a group that has lost a rank. So the agent ends it, and starts all ranks anew. The new processes know nothing: they go on at epoch 2 because the file says so. The total is that of four whole epochs: none is lost, none counts twice. A restart without a checkpoint begins at epoch 0.
 
 # %% [markdown]
 # ## Break it
@@ -177,7 +177,7 @@ launch("11_launchers/restart.py", args=saved)
 #
 # <details><summary>Rank, line and cause</summary>
 #
-# Rank 1 was killed (SIGKILL): its last call was the barrier, line 31, after epoch 1. Rank 0 waited for it in the all-reduce of epoch 2, line 25. The file is left: it says that two epochs are done. Started again by hand (next cell), the script goes on there, as it did under `torchrun`.
+# Rank 1 was killed (SIGKILL): its last call was the barrier, line 31, after epoch 1. Rank 0 waited for it in the all-reduce of epoch 2, line 25. Memory is only the usual reason; here it was line 23. The file is left: it says that two epochs are done. Started again by hand (next cell), the script goes on there, as it did under `torchrun`.
 #
 # </details>
 
@@ -193,7 +193,7 @@ launch("11_launchers/restart.py", args=saved).values("first_epoch")
 submit("11_launchers/place.py", world_size=4, nnodes=2)
 
 # %% [markdown]
-# `srun` starts one `torchrun` on each node. From there on everything is as above, and the script is the same.
+# `srun` starts one `torchrun` on each node. From there on everything is as above, and the script is the same. For GPUs the file needs one line more: `#SBATCH --gpus-per-node=2`.
 
 # %% [markdown]
 # ## On Windows: gloo, a file, spawn
@@ -208,7 +208,7 @@ from pathlib import Path
 import torch.distributed as dist
 from ddp_lessons.worker import record
 
-path = Path(tempfile.gettempdir()) / f"meet_{os.environ['MASTER_PORT']}"
+path = Path(tempfile.gettempdir()) / f"meet_{os.environ['MASTER_PORT']}"  # new in each run
 store = dist.FileStore(str(path), 2)
 dist.init_process_group("gloo", store=store, rank=int(os.environ["RANK"]), world_size=2)
 record("met", ranks=dist.get_world_size())
@@ -271,7 +271,7 @@ if __name__ == "__main__":
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** The same launchers and the same variables. CUDA [cannot be used in a forked process](https://docs.pytorch.org/docs/stable/notes/multiprocessing.html), and `mp.spawn` does not fork.
-# - **Many machines.** The same `torchrun` line on each, with one `--rdzv-endpoint` that all can reach.
+# - **On NCCL.** The same launchers and the same variables. A process that has used CUDA [must not be forked](https://docs.pytorch.org/docs/stable/notes/multiprocessing.html): the child could not use it. `mp.spawn` does not fork, and the worker server never uses CUDA.
+# - **Many machines.** The same `torchrun` line on each, as in the job file: with `--rdzv-backend=c10d`, and one `--rdzv-endpoint` that all can reach. The default backend wants another `--node-rank` on each.
 # - **Restarts.** In torch 2.13 all attempts under `torchrun` meet in one store, and the new ranks find addresses of the dead ones in it ([report](https://github.com/pytorch/pytorch/issues/135712)). `restart.py` under bare `torchrun`, 4 ranks on gloo, failed in 14 of 14 tries. With `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, which gives each attempt a store of its own, all of 14 went well. `launch()` keeps the attempts apart itself.
 # - **Fine print.** A restart cures what happens once. A mistake in the script comes back in each attempt.
