@@ -17,7 +17,7 @@
 # - **raises**: it raises an error at once.
 # - **waits**: neither, for at least four seconds.
 #
-# The check starts them all, and compares each with your word for it.
+# The check starts them all and compares, which takes 5 to 10 seconds.
 
 # %%
 from ddp_lessons import check, views
@@ -46,13 +46,13 @@ check("02_process_groups/will_they_meet")
 # %% [markdown]
 # <details><summary>Hint 1: three questions</summary>
 #
-# Ask of each process: is there a store where it looks? Will everybody come there for whom it waits? Is its own number possible?
+# Ask of each process, in this order, and stop at the first no: does it open or reach a store? Is its own number possible? Will everybody come for whom it waits?
 #
 # </details>
 #
 # <details><summary>Hint 2: what can a process know?</summary>
 #
-# It cannot see who will come later, or that somebody never will. It knows what it was told, what its own port does, and what stands in the store. So it raises only when it comes upon something that can never become right.
+# It cannot see who will come later, or that somebody never will. It knows what it was told, what its own port does, and what stands in the store. What may still become right is no error; and nobody looks at its number before it has reached a store.
 #
 # </details>
 #

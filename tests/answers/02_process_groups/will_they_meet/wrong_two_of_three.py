@@ -2,7 +2,7 @@
 # the two at the right port begin without the third
 def will_they_meet():
     return {
-        "A": ["goes on", "goes on", "raises"],
+        "A": ["goes on", "goes on", "waits"],
         "B": ["goes on", "goes on"],
         "C": ["waits", "raises"],
         "D": ["waits", "waits"],
