@@ -12,7 +12,7 @@ from ddp_lessons.run import headed
 if TYPE_CHECKING:
     from ddp_lessons.run import Run
 
-MARKS = {True: "ok", False: "no", None: "? "}
+MARKS = {True: "ok  {}", False: "no  {}", None: "?   {} (not seen)"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Verdict:
 
     def __repr__(self) -> str:
         lines = [f"{self.key}: {'passed' if self.passed else 'not passed'}"]
-        lines += [f"  {MARKS[held]}  {sentence}" for sentence, held in self.requirements]
+        lines += ["  " + MARKS[held].format(sentence) for sentence, held in self.requirements]
         if self.case:
             lines.append(f"With {self.case}:")
         lines += [f"  {line}" for line in self.told]

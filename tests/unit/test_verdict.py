@@ -41,7 +41,7 @@ def test_a_verdict_that_failed_says_what_held_the_case_and_the_usual_cause():
     assert repr(FAILED) == (
         "06_gradient_averaging/weighted: not passed\n"
         "  no  the gradient is right\n"
-        "  ?   nothing is changed\n"
+        "  ?   nothing is changed (not seen)\n"
         "  ok  all\n"
         "With 3 ranks, shards of 2, 1 and 0 <samples>:\n"
         "  rank 1 returned <b>[3.0]</b>,\n"
