@@ -7,7 +7,7 @@
 #
 # - **Device:** the GPU for this rank, by name. Each machine has as many GPUs as ranks, counted from 0. Nothing is put on them, so you need none.
 # - **Shard:** this rank's samples. Each of the `n` samples goes to one rank; sizes differ by at most 1.
-# - **File:** rank 0, and nobody else, writes the number of all ranks.
+# - **File:** rank 0, and nobody else, writes how many ranks there are.
 #
 # The check calls it on one machine with 3 ranks, then on two machines with 2 ranks each. That takes a few seconds.
 
@@ -23,7 +23,7 @@ def my_part(n, folder):
     """This rank's part of the work, as (device, shard). Every rank calls it, in a process group.
 
     n: how many samples there are, numbered 0 to n - 1. It need not divide evenly.
-    folder: a Path. The file is folder / "ranks.txt", the number as text.
+    folder: a Path. The file is folder / "ranks.txt", that number as text.
         (The check gives each rank a folder of its own, so that it sees who writes.)
     device: "cuda:0", "cuda:1", ...
     shard: a list of sample numbers, in any order.
