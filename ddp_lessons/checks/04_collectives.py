@@ -24,7 +24,7 @@ class AllGather(Exercise):
     names = ("all_gather",)
     timeout = 6
     requirements = {
-        "type": "every rank gets a list with one tensor for each rank, like x in shape and dtype",
+        "type": "every rank gets a list with a new tensor for each rank, like x in shape and dtype",
         "result": "entry r of the list is rank r's x, on every rank: what torch's all_gather gives",
         "calls": "each rank makes one broadcast for each rank, and no other call",
         "input": "x is what it was before",
@@ -34,6 +34,8 @@ class AllGather(Exercise):
         "one before. `[buffer] * n` makes such a list. Make a new tensor for each entry.",
         "own_source": "Each rank named itself as the source, so nobody was there to receive. All "
         "ranks make the same broadcast with the same src, those who receive, too.",
+        "input_kept": "The list holds the caller's own tensor, so what is done with x later "
+        "happens to the result, too. Put in a copy, as torch's all_gather does.",
         "without_own": "A rank must also make the broadcast in which it is the source itself: "
         "without it, the others wait for its x. All ranks make the same broadcasts.",
         "one_source": "A broadcast gives everybody the tensor of one rank, its src. With the same "
@@ -89,12 +91,18 @@ class AllGather(Exercise):
     def on_rank(self, answer: Any, case: Case, bench: Any) -> Any:
         if case.values["late"] and bench.rank == bench.world_size - 1:
             time.sleep(LATE)
-        returned, seen = [], []
+        returned, seen, inputs = [], [], []
         for number in range(case.values["times"]):
             x = bench.keep(self.x(case, bench.rank, number))
             returned.append(answer.all_gather(x))
             seen.append(copied(returned[-1]))  # at once: a broadcast may still be under way
-        return {"seen": seen, "places": places(returned[0]), "later": copied(returned[0])}
+            inputs.append(blocks([x])[0])
+        return {
+            "seen": seen,
+            "places": places(returned[0]),
+            "kept": [n for n, block in enumerate(blocks(returned[0])) if block == inputs[0]],
+            "later": copied(returned[0]),
+        }
 
     def judge(self, case: Case, results: Sequence[Any], run: Run) -> Iterator[Fault]:
         n = case.world_size
@@ -120,6 +128,12 @@ class AllGather(Exercise):
             if case.values["times"] == 2 and not alike(before, after):
                 told = f"rank {rank}: the second call turned the first list, {values.told(before)},"
                 yield Fault("result", f"{told} into {values.told(after)}", "keeps_state")
+                break
+        for rank, result in enumerate(results):
+            if n > 1 and result["kept"]:  # alone, there is nothing to copy into
+                place = result["kept"][0]
+                told = f"rank {rank}: entry {place} is x itself, or a view of it, should be a copy"
+                yield Fault("type", told, "input_kept")
                 break
         yield from self.of_calls(case, run)
 
@@ -228,11 +242,22 @@ def copied(result: Any) -> Any:
 
 def places(result: Any) -> list[int]:
     """Where in memory each entry begins."""
+    return [one.data_ptr() if is_dense(one) else 0 for one in entries(result)]
+
+
+def blocks(result: Any) -> list[int]:
+    """Where the block of memory begins of which each entry is a view."""
+    return [one.untyped_storage().data_ptr() if is_dense(one) else 0 for one in entries(result)]
+
+
+def entries(result: Any) -> list[Any]:
+    return result[:MOST] if type(result) is list else []
+
+
+def is_dense(x: Any) -> bool:
     import torch
 
-    entries = result[:MOST] if type(result) is list else []
-    dense = [type(one) is torch.Tensor and one.layout == torch.strided for one in entries]
-    return [one.data_ptr() if ok else 0 for one, ok in zip(entries, dense, strict=True)]
+    return type(x) is torch.Tensor and x.layout == torch.strided
 
 
 def told(x: Any) -> list[Any]:

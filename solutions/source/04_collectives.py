@@ -6,7 +6,7 @@
 # A backend may lack a collective that you need. Often it can be made from others. Make an all-gather from broadcasts.
 #
 # - Every rank calls `all_gather(x)` with its own tensor `x`. All have the same shape and dtype.
-# - It returns a list: entry r is rank r's `x`, on every rank.
+# - It returns a list of new tensors: entry r is what rank r's `x` holds, on every rank.
 # - Each rank makes one broadcast for each rank, and no other call.
 # - `x` is unchanged afterwards.
 #
@@ -24,7 +24,8 @@ import torch.distributed as dist
 def all_gather(x):
     """Return a list with every rank's x, in rank order, the same on every rank.
 
-    x: any shape and dtype, the same on all ranks. Neither x nor a list returned before is changed.
+    x: any shape and dtype, the same on all ranks. It stays as it is. The list holds copies: what
+    later happens to x, or in a later call, changes nothing in it.
     """
     ### BEGIN SOLUTION
     parts = []
