@@ -83,8 +83,8 @@ class RingGather(Exercise):
 
     def cases(self, seed: int) -> Sequence[Case]:
         return [
-            self.case(seed, 1, 3),
             self.case(seed, 2, 4),
+            self.case(seed, 1, 3),  # what goes wrong alone is a raw error of gloo's
             self.case(seed, 3, 6, late=True),
             self.case(seed, 4, 6, "float32"),
             self.case(seed, 4, 3),
