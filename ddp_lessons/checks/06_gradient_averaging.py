@@ -52,6 +52,8 @@ class Weighted(Exercise):
         "not_averaged": "Each rank still has its own gradient. Whatever is sent must end in .grad.",
         "returned": "The function returned something, and .grad is as it was. The caller reads "
         ".grad.",
+        "zeros": "Nothing but zeros is left. A share of the whole is less than 1, and a division "
+        "that rounds down, like //, makes 0 of it. Or was .grad emptied?",
         "share_only": "Each rank has weighted its own gradient, and nothing was added up.",
         "own_weight": "Each rank has weighted the sum, by its own share. Weight before you add.",
         "count_of_one": "The number of all samples is taken from one rank's count times the number "
@@ -154,6 +156,7 @@ class Weighted(Exercise):
         yield "over_ranks", [weighted / n] * n
         yield "not_averaged", [g if c else None for g, c in zip(own, counts, strict=True)]
         yield "not_averaged", own
+        yield "zeros", [0 * added] * n
         yield "share_only", [g * c / total for g, c in zip(own, counts, strict=True)]
         yield "own_weight", [added * c / total for c in counts]
         if not all(counts):

@@ -1,0 +1,14 @@
+# diagnosis: zeros
+import torch
+import torch.distributed as dist
+
+
+def average_gradients(model, count):
+    total = torch.tensor(count)
+    dist.all_reduce(total)
+    model.zero_grad()
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        p.grad *= count / total
+        dist.all_reduce(p.grad)
