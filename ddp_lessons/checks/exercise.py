@@ -89,6 +89,8 @@ COMMON: Mapping[str, str] = MappingProxyType(
         "no_function": "The check calls your functions by name: keep the name and the arguments of "
         "the one that was given.",
         "raises": "The last line named above is the one that raised.",
+        "no_tensor": "A communication call takes a tensor. A number goes in as "
+        "torch.tensor(number), and the result stands in that tensor afterwards.",
         "waits": "Ranks wait for each other for ever. Follow, rank by rank, which call each of "
         "them makes next: the calls must pair up.",
         "endless": "It had not returned by then: a loop that does not end, or a wait for something "

@@ -9,6 +9,7 @@ from pathlib import Path
 from ddp_lessons import stall
 from ddp_lessons.checks import examine
 from ddp_lessons.checks.exercise import Case, Exercise, Fault
+from ddp_lessons.mismatch import CAUSES
 from ddp_lessons.run import Failure, Run, WorkerError
 
 MOST_LINES = 12  # of a report
@@ -26,10 +27,16 @@ def fault(task: Exercise, path: Path, case: Case, error: WorkerError) -> Fault:
     kind = kind_of(error)
     if kind == "busy":
         return Fault("", "the time was up before all ranks had come to your function", kind)
-    told = "\n".join(report_lines(error, path))
+    lines = report_lines(error, path)
+    told = "\n".join(lines)
     if kind == "raises" and not error.run[error.rank].failure.frames:
         return Fault("", told, "no_function" if is_call(task, failures[0]) else "")
-    return Fault("", told, task.failed(case, error.run, kind) or kind)
+    own = task.failed(case, error.run, kind)
+    if own:  # it knows more than the launcher, whose guess would be a second opinion
+        told = "\n".join(line for line in lines if line.strip() not in CAUSES.values())
+    elif kind == "raises" and wants_tensor(error.run[error.rank].failure):
+        own = "no_tensor"
+    return Fault("", told, own or kind)
 
 
 def after_return(task: Exercise, path: Path, case: Case, error: WorkerError) -> Fault:
@@ -51,6 +58,12 @@ def is_call(task: Exercise, failure: Failure) -> bool:
     """Whether a function could not be called with what the exercise passes to it."""
     start = tuple(f"{name}()" for name in task.names)
     return failure.kind == "TypeError" and failure.message.startswith(start)
+
+
+def wants_tensor(failure: Failure) -> bool:
+    """Whether torch.distributed was given a number, or something else, in place of a tensor."""
+    wanted = r"Invalid function argument\. Expected parameter `\w+` of type torch\.Tensor"
+    return failure.kind == "TypeError" and re.match(wanted, failure.message) is not None
 
 
 # What a report says of a script, and what a reader who wrote a function knows by another name.
