@@ -114,7 +114,7 @@ look(step=1)
 # Then mend `average_gradients(model)`: the mean on every rank at every step, still in one all-reduce.
 
 # %%
-show("06_gradient_averaging/broken.py", light=["flat"])
+show("06_gradient_averaging/broken.py")
 
 # %%
 # %%exercise 06_gradient_averaging/find_the_bug
@@ -170,7 +170,7 @@ look(step=8)
 # %% [markdown] tags=["solution"]
 # The first numbers of the local gradients give a mean of (-3.84 + 0 + 0) / 3 = -1.28. Ranks 0 and 2 used it; rank 1 used three times as much, the sum. Rank 0 has the highest loss in this step, and did nothing wrong.
 #
-# Rank 1's samples had inputs of zeros only, so its local gradient was zero. `flat.any()` asked for that before the all-reduce, and rank 1 did not divide. Zeros need no division, but after the all-reduce they are no zeros any more.
+# Rank 1's samples had inputs of zeros only, so its local gradient was zero. `flat.any()` asked for that before the all-reduce, and rank 1 did not divide. Zeros need no division, somebody thought; but after the all-reduce they are no zeros any more.
 #
 # On one process the script has no such step:
 

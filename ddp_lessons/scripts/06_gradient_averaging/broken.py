@@ -16,7 +16,7 @@ y = x @ torch.tensor([[3.0], [1.0]]) + torch.randint(-2, 3, (12, 6, 1), generato
 def average_gradients(model):
     gradients = [parameter.grad for parameter in model.parameters()]
     flat = parameters_to_vector(gradients)
-    parts = dist.get_world_size() if flat.any() else 1  # zeros need no division
+    parts = dist.get_world_size() if flat.any() else 1
     dist.all_reduce(flat)
     vector_to_parameters(flat / parts, gradients)
 
