@@ -21,6 +21,7 @@ from typing import Any
 
 TOKEN = "DDP_LESSONS_TOKEN"
 GRADED = "graded"  # the name of the record
+CALLED = "called"  # of one in which an exercise may tell with what it called an answer that raised
 LITTLE = 9_999  # characters of an input that was changed
 
 

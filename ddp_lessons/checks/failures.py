@@ -36,6 +36,8 @@ def fault(task: Exercise, path: Path, case: Case, error: WorkerError) -> Fault:
         told = "\n".join(line for line in lines if line.strip() not in CAUSES.values())
     elif kind == "raises" and wants_tensor(error.run[error.rank].failure):
         own = "no_tensor"
+    if kind == "raises":
+        told = called(error.run, error.rank) + told
     return Fault("", told, own or kind)
 
 
@@ -73,6 +75,7 @@ WORDS = {
     r"error\.run": "error.verdict.runs[-1]",
     r" *No rank was seen to wait for another\. If they were at work, .*\n?": "",
     r"If ranks? [^.]* at work there, give the run a longer timeout=\. If not, every": "Every",
+    r" An uneven last batch is the usual cause: .* cut afterwards\.": "",
     r"Give the run a longer timeout=, or fewer ranks\.": "Is the computer busy? Try once more.",
 }
 
@@ -85,6 +88,12 @@ def report_lines(error: WorkerError, path: Path) -> list[str]:
     harness = (f'Recorded "{examine.GRADED}"', "The run ended there")
     lines = [line for line in text.splitlines() if not line.strip().startswith(harness)]
     return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], "…"]
+
+
+def called(run: Run, rank: int) -> str:
+    """A line with what the exercise recorded of the input that a rank failed on, if anything."""
+    found = [one.values for one in run[rank].records if one.name == examine.CALLED]
+    return "".join(f"The input: {values['told']}\n" for values in found[-1:] if "told" in values)
 
 
 def kind_of(error: WorkerError) -> str:

@@ -70,6 +70,7 @@ class Sampler(Exercise):
         import torch
 
         from ddp_lessons.checks import examine
+        from ddp_lessons.worker import record
 
         plans = list(dealt_to(case, bench.rank).values())
         datasets = {
@@ -101,7 +102,7 @@ class Sampler(Exercise):
                 told = f"len() of {plan.told}"
                 sizes.append(_whole(sampler.__len__()))
         except Exception:
-            print(f"the input: {told}")
+            record(examine.CALLED, told=told)
             raise
         finally:
             torchs.restore()
