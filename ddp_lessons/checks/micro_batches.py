@@ -133,8 +133,12 @@ class Seen:
         """Which forwards of a step DDP was told to average after, for a reader."""
         forwards, _, made = self.flags(step)
         synced = [str(number) for number, flag in enumerate(forwards, 1) if flag]
-        which = f"micro-batches {', '.join(synced)}" if synced else "none"
-        return f"forwards outside of no_sync: {which} of {len(forwards)}; all-reduces: {made}"
+        which = "none"
+        if len(synced) == len(forwards):
+            which = "all"
+        elif synced:
+            which = f"only micro-batch{'es' * (len(synced) > 1)} {' and '.join(synced)}"
+        return f"forwards outside of no_sync: {which} (of {len(forwards)}); all-reduces: {made}"
 
     def unsynced(self, step: int) -> str:
         """What the gradient says if the last micro-batch was not averaged."""
