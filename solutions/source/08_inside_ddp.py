@@ -3,14 +3,14 @@
 #
 # 20 min · hard · after [lesson 08](../notebooks/08_inside_ddp.ipynb)
 #
-# The lesson's miniature DDP stands still while a message travels. Let the backward go on meanwhile.
+# The lesson's miniature DDP stands still while a message travels. Let the backward go on meanwhile: `all_reduce(x, async_op=True)` returns a Work at once; after its `wait()` the sum is in `x`.
 #
 # - Every rank calls `overlap(model)` once. It returns a function `finish`.
-# - The training loop calls `finish()` after each backward, before the step. Then every gradient is the mean over the ranks.
+# - The loop calls `finish()` after each backward. Then every gradient is the mean over the ranks.
 # - Each gradient has one all-reduce. It starts as soon as the gradient is ready. Nobody waits before the last one has started.
-# - Parameters may be frozen, or take no part in a step. That is the same on all ranks.
+# - Parameters may be frozen before the call, or take no part in a step, alike on all ranks.
 #
-# All ranks start alike, and the loop empties the gradients. The check's network is slow on purpose: a sum arrives when you wait for it, not before.
+# All ranks start alike; the training loop empties gradients. In the check a sum arrives when you wait for it, not before.
 
 # %%
 from ddp_lessons import check, views
@@ -51,9 +51,9 @@ def overlap(model):
 check("08_inside_ddp/async_hooks")
 
 # %% [markdown]
-# <details><summary>Hint 1: a call that returns at once</summary>
+# <details><summary>Hint 1: a call that is under way</summary>
 #
-# `dist.all_reduce(x, async_op=True)` starts and returns a Work. After `work.wait()` the sum is in `x`. Until then, leave `x` alone.
+# Between the call and the return of `wait()`, `x` belongs to the network: leave it alone. Each Work is for one tensor, so note which.
 #
 # </details>
 #
