@@ -106,7 +106,7 @@ torch.nn.Linear(1, 1, bias=False).load_state_dict(saved, strict=False)
 # %% [markdown]
 # ## Trap 6. no_sync: around what?
 #
-# `no_sync()` leaves the averaging out on purpose. A communication hook (lesson 08) counts the all-reduces. Local gradients: 1 and 2.
+# `with wrapper.no_sync():` leaves the averaging out on purpose. A communication hook (lesson 08) counts the all-reduces. Local gradients: 1 and 2.
 
 # %%
 show("09_ddp_contract/no_sync.py", light=["calls.append", "with forward", "with back", "sync = "])
@@ -199,7 +199,7 @@ print("averaged, and one process:", averaged.values("running_mean"), whole.value
 compare(guess, own.values("running_mean")[1])
 
 # %% [markdown]
-# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost. Rank 0 holds 0.19, from its own batches only, and that goes into the checkpoint. Averaged after each forward, the buffer is that of one process.
+# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost. Rank 0's 0.19, from its own batches only, goes into the checkpoint. Averaged after each forward, the buffer is that of one process.
 
 # %% [markdown]
 # ## Break it: who waits? Traps 9 and 10

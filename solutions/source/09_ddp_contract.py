@@ -8,7 +8,7 @@
 # - Every rank calls `train(model, optimizer, batches, k)`. `model` is wrapped in DDP. `batches` is this rank's list of micro-batches.
 # - The loss of a micro-batch is `model(batch).mean()`.
 # - After each k micro-batches comes one step, with the mean gradient over these micro-batches and all ranks. If fewer are left at the end, they get a step of their own.
-# - Each step makes one all-reduce.
+# - Each step makes one all-reduce. Under `with model.no_sync():` DDP makes none.
 # - Each micro-batch goes through the model once, alone, and has its own backward.
 # - `train` returns the number of steps.
 #
