@@ -81,6 +81,11 @@ class ExactAccuracy(Exercise):
     def failed(self, case: Case, run: Any, kind: str) -> str:
         test = counting.made(case)
         callers = {rank.rank for rank in run if rank.calls}
+        sizes = {call.shape for rank in run for call in rank.calls if call.dtype == "int64"}
+        if kind in ("mismatch", "raises") and len(sizes) > 1:
+            short = all(len(size) == 1 and size[0] <= test.classes for size in sizes)
+            reduced = all("reduce" in call.op for rank in run for call in rank.calls)
+            return "short_counts" if short and reduced else ""
         if kind not in ("waits", "mismatch", "left_early") or not callers:
             return ""
         if callers == {rank for rank in test.ranks if test.own(rank)} != set(test.ranks):
@@ -114,6 +119,8 @@ def _not_as_promised(test: counting.Test, results: Sequence[Any], run: Any) -> F
             if what := values.type_fault(one, counts):
                 reduced = one is None and any("all_reduce" in call.op for call in run[rank].calls)
                 kind = "gave_back_none" if reduced else "wrong_type"
+                if what.startswith("a tensor of shape") and one.dim() == 1:
+                    kind = "short_counts" if len(one) < test.classes else kind
                 want = f"not int64 of shape {[test.classes]}"
                 return Fault("type", f"rank {rank}: {name} is {what}, {want}", kind)
         if fault := _not_a_rate(test, rank, result[2]):
@@ -124,10 +131,13 @@ def _not_as_promised(test: counting.Test, results: Sequence[Any], run: Any) -> F
 def _not_a_rate(test: counting.Test, rank: int, accuracy: Any) -> Fault | None:
     import torch
 
-    if isinstance(accuracy, torch.Tensor) and accuracy.ndim == 0:
-        accuracy = accuracy.item()
     if isinstance(accuracy, float):
         return None
+    if isinstance(accuracy, torch.Tensor) and accuracy.numel() == 1:
+        if accuracy.dtype.is_floating_point:
+            told = f"rank {rank}: accuracy is a tensor that holds one float, not a float"
+            return Fault("type", told, "wrong_type")
+        accuracy = accuracy.item()
     if isinstance(accuracy, int) and not isinstance(accuracy, bool):
         told = f"rank {rank}: accuracy is {accuracy}, a whole number"
         right, seen = map(sum, test.exact)

@@ -94,9 +94,8 @@ def _tells(test: Test) -> bool:
     exact, length, ranks = test.exact, len(test.labels), len(test.shards)
     if min(exact[1]) < min(2, length // test.classes) or min(exact[0]) < 1 or rate(exact) == 1:
         return False
-    if any(
-        test.counts(kept) == exact for kept in _others(test) if sorted(kept) != [*range(length)]
-    ):
+    others = [kept for kept in _others(test) if sorted(kept) != [*range(length)]]
+    if any(test.counts(kept)[1] == exact[1] for kept in others):
         return False
     models = rate_models(test, 0)
     if length % ranks == 0:  # nothing is padded, and the ranks' shards are of one size
@@ -122,7 +121,9 @@ def mistake_in_counts(test: Test, found: Sequence[Counts], calls: bool) -> str:
     if len(set(found)) > 1:
         return "one_rank" if has_one(test, found) else ""
     names = {name for name, counts in count_models(test) if counts == found[0]}
-    if not names and sum(found[0][1]) == len(test.labels):
+    if not names and found[0][1] == test.exact[1]:
+        names = {"only_right"}
+    elif not names and sum(found[0][1]) == len(test.labels):
         names = {"others_left_out"}
     return names.pop() if len(names) == 1 else ""
 
@@ -136,7 +137,8 @@ def count_models(test: Test) -> Iterator[tuple[str, Counts]]:
     """What every rank has after the usual mistakes."""
     dealt = [sample for shard in test.shards for sample in shard]
     yield "padding_counted", test.padded
-    yield "unlike_parts", (test.padded[0], test.exact[1])
+    yield "padding_in_right", (test.padded[0], test.exact[1])
+    yield "only_right", (test.predictions(range(len(test.labels))), test.exact[1])
     yield "by_prediction", (test.exact[0], test.predictions(range(len(test.labels))))
     yield "by_prediction", (test.padded[0], test.predictions(dealt))
     yield "too_many_left_out", test.counts([s for shard in test.shards for s in shard[:-1]])
@@ -184,7 +186,8 @@ def rate_models(test: Test, rank: int) -> dict[str, list[float]]:
     exact, padded = test.exact, test.padded
     parts = [right / seen for right, seen in zip(*exact, strict=True) if seen]
     return {
-        "unlike_parts": [sum(padded[0]) / sum(exact[1]), sum(exact[0]) / sum(padded[1])],
+        "padding_in_right": [sum(padded[0]) / sum(exact[1])],
+        "padding_in_seen": [sum(exact[0]) / sum(padded[1])],
         "mean_of_rates": rates(test),
         "mean_of_classes": [sum(parts) / len(parts), sum(parts) / test.classes],
         "own_rate": [rate(test.counts(test.own(rank))), rate(test.counts(test.shards[rank]))],

@@ -91,7 +91,15 @@ ACCURACY = {
     "more. Count all batches, then reduce once.",
     "by_prediction": "This counts how often each class was predicted. seen is about labels: how "
     "many samples of the class there are.",
-    "unlike_parts": "The padding is in one part of this fraction, and not in the other.",
+    "padding_in_right": "The padding counts among the samples that are right (right), and not "
+    "among all of them (seen).",
+    "padding_in_seen": "The padding counts among all samples (seen), and not among those that are "
+    "right (right).",
+    "only_right": "seen is exact: only right is to be mended. Of each class, it counts the samples "
+    "whose prediction is their label, so it is never more than seen.",
+    "short_counts": "Counts must have `classes` entries on every rank, with a 0 for each class "
+    "that the rank has not seen. bincount stops at the highest number that it sees, unless it is "
+    "told a minlength.",
     "integer_division": "It was rounded down to a whole number, as // does.",
     "mean_of_rates": "This is a mean of the rates of ranks or of batches. They do not all have as "
     "many samples: add up right and seen, then divide once.",

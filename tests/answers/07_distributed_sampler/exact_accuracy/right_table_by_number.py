@@ -14,4 +14,4 @@ def evaluate(batches, sampler, classes):
     labels, predicted = table
     seen = labels.bincount(minlength=classes)
     right = labels[labels == predicted].bincount(minlength=classes)
-    return right, seen, (labels == predicted).double().mean()
+    return right, seen, (labels == predicted).double().mean().item()

@@ -1,16 +1,16 @@
 # diagnosis: wrong_type
-import math
 import torch
 import torch.distributed as dist
 
 
 def evaluate(batches, sampler, classes):
-    n, r, me = len(sampler.dataset), sampler.num_replicas, sampler.rank
-    keep = n // r + (me < n % r)
-    labels = torch.cat([one for one, _ in batches])[:keep]
-    predicted = torch.cat([one for _, one in batches])[:keep]
+    labels = torch.cat([labels for labels, _ in batches])
+    predicted = torch.cat([predicted for _, predicted in batches])
+    place = torch.arange(len(labels)) * sampler.num_replicas + sampler.rank
+    real = place < len(sampler.dataset)
+    labels, predicted = labels[real], predicted[real]
     right = torch.bincount(labels[labels == predicted], minlength=classes)
     seen = torch.bincount(labels, minlength=classes)
     dist.all_reduce(right)
     dist.all_reduce(seen)
-    return right, seen, right.sum(0, keepdim=True) / seen.sum(0, keepdim=True)
+    return right, seen, (right.sum() / seen.sum())

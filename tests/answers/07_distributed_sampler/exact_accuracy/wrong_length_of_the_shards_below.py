@@ -1,4 +1,4 @@
-# diagnosis: unlike_parts
+# diagnosis: padding_in_seen
 import torch
 import torch.distributed as dist
 
