@@ -171,6 +171,16 @@ def _of_deal(plain: Sequence[Draw]) -> Iterator[str]:
                 yield name
     if _explains(plain, lambda d: shard(shuffled(d.length, d.seed + d.epoch), d.ranks, d.rank)):
         yield "always_shuffles"
+    if all(_ends_early(one) for one in _grouped(plain, "sampler")):
+        yield "one_iterator"
+
+
+def _ends_early(passes: Sequence[Draw]) -> bool:
+    """Whether the first pass was right, and each later one is right or only the end of it."""
+    first, *others = sorted(passes, key=lambda draw: draw.drawn[2])
+    return first.got == first.want and all(
+        draw.got == draw.want[len(draw.want) - len(draw.got) :] for draw in others
+    )
 
 
 def _of_order(draws: Sequence[Draw]) -> Iterator[str]:

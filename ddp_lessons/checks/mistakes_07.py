@@ -15,6 +15,8 @@ _SAMPLER = {
         "used_up": "The first pass is right, and the next one gives nothing. __iter__ is called "
         "for each pass, and begins anew each time.",
         "no_iterator": "__iter__ returns an iterator: iter() makes one of a list.",
+        "one_iterator": "How far a pass has come is kept in the sampler, so passes disturb each "
+        "other. Each call of __iter__ returns a new iterator, which begins at the start.",
     },
     "padding": {
         "pads_from_end": "The padding was taken from the end of the order. torch begins again at "

@@ -27,7 +27,13 @@ class Plan:
     def after(self, step: int) -> str:
         """In words, what the sampler was told before a pass."""
         epochs = self.epochs(step)
-        return f" after set_epoch({epochs[-1]})" if epochs else ""
+        told = [f"set_epoch({epochs[-1]})"] if epochs else []
+        told += ["half of a pass"] if self.again(step) else []
+        return f" after {' and '.join(told)}" if told else ""
+
+    def again(self, step: int) -> bool:
+        """Whether a pass comes after another one with nothing told in between."""
+        return 0 < step < len(self.steps) and self.steps[step] is None
 
     def told_at(self, step: int) -> int | None:
         return self.steps[step] if step < len(self.steps) else None
@@ -42,7 +48,7 @@ def planned(case: Case) -> list[Plan]:
     places: list[dict[str, Any]] = [{}]
     if facts["replicas"]:
         places = [{"num_replicas": n, "rank": r} for n in facts["replicas"] for r in range(n)]
-    orders = [({"shuffle": False}, [None, 1])]
+    orders = [({"shuffle": False}, [None, None, 1])]
     for number, seed in enumerate(facts["seeds"]):
         # Each seed at epochs of its own, and back to 0 with those that end there.
         steps = [epoch + number if epoch else epoch for epoch in facts["steps"]]

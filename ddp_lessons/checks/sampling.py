@@ -42,7 +42,8 @@ class Sampler(Exercise):
         made = random.Random(seed)
         one, other = made.sample(range(1, 100), 2)
         epoch = made.randint(3, 20)
-        of_group = {"replicas": [], "seeds": [0, one, other], "steps": [None, 1, 1, None, epoch, 0]}
+        steps = [None, None, 1, 1, None, epoch, 0]
+        of_group = {"replicas": [], "seeds": [0, one, other], "steps": steps}
         whole_grid = {
             "lengths": [3, 8, *sorted(made.sample(range(4, 20), 2)), 1, 2, 33],
             "replicas": [*range(1, 9)],
@@ -87,16 +88,21 @@ class Sampler(Exercise):
                 if not callable(getattr(made[0], name, None)):
                     return {"lacks": name}
             drawn: list[list[Any]] = [[] for _ in plans]
+            left: list[list[Any]] = [[] for _ in plans]  # passes that were left half way
             # All are told an epoch before any is drawn from: they must not share what they keep.
             for step in range(max(len(plan.steps) for plan in plans)):
                 for plan, sampler in zip(plans, made, strict=True):
                     told = f"{plan.told}{plan.after(step)}"
                     if plan.told_at(step) is not None:
                         sampler.set_epoch(plan.told_at(step))
-                for plan, sampler, draws in zip(plans, made, drawn, strict=True):
-                    told = f"{plan.told}{plan.after(step)}"
-                    if step < len(plan.steps):
-                        draws.append(_pass(sampler, 3 * plan.length + 30))
+                for number, (plan, sampler) in enumerate(zip(plans, made, strict=True)):
+                    told, most = f"{plan.told}{plan.after(step)}", 3 * plan.length + 30
+                    if plan.again(step):
+                        outer, inner = _pass_in_a_pass(sampler, most, len(drawn[number][0]))
+                        left[number].append(outer)
+                        drawn[number].append(inner)
+                    elif step < len(plan.steps):
+                        drawn[number].append(_pass(sampler, most))
             sizes = []
             for plan, sampler in zip(plans, made, strict=True):
                 told = f"len() of {plan.told}"
@@ -109,7 +115,13 @@ class Sampler(Exercise):
         if not case.values["replicas"]:
             _draw_for_the_map(plans, drawn)
         changed = [name for name in examine.changed(before, examine.state()) if name in RANDOM]
-        return {"drawn": drawn, "sizes": sizes, "random": changed, "torchs": torchs.used}
+        return {
+            "drawn": drawn,
+            "left": left,
+            "sizes": sizes,
+            "random": changed,
+            "torchs": torchs.used,
+        }
 
     def judge(self, case: Case, results: Sequence[Any], run: Any) -> Iterator[Fault]:
         for result in results:
@@ -131,6 +143,8 @@ class Sampler(Exercise):
         wrong = next((draw for draw in draws if draw.got != draw.want), None)
         if wrong:
             yield self._wrong(case, draws, wrong)
+        else:
+            yield from self._disturbed(case, results)
         if not wrong or wrong.shuffle:
             yield from self._sizes(case, results)
         for rank in run:
@@ -187,6 +201,21 @@ class Sampler(Exercise):
         requirement = self.requirement_of.get(name, guess)
         return Fault(requirement, "\n".join(told), name)
 
+    def _disturbed(self, case: Case, results: Sequence[Any]) -> Iterator[Fault]:
+        """A pass that was not itself once another had begun. All others are right."""
+        for rank, result in enumerate(results):
+            plans = dealt_to(case, rank).values()
+            for plan, passes, left in zip(plans, result["drawn"], result["left"], strict=True):
+                again = [step for step in range(len(passes)) if plan.again(step)]
+                for step, got in zip(again, left, strict=True):
+                    if got != passes[step]:
+                        shuffled = plan.options.get("shuffle", True)
+                        told = f"rank {rank}: {plan.told}, a pass that was left half way, and gone "
+                        told += f"on with after another one\ngave {values.told(got)}, should be "
+                        told += values.told(passes[step])
+                        yield Fault("order" if shuffled else "deal", told, "one_iterator")
+                        return
+
     def _sizes(self, case: Case, results: Sequence[Any]) -> Iterator[Fault]:
         for rank, result in enumerate(results):
             plans = dealt_to(case, rank).values()
@@ -237,12 +266,21 @@ def _pass(sampler: Any, most: int) -> Any:
     return list(islice(given, most))
 
 
+def _pass_in_a_pass(sampler: Any, most: int, size: int) -> tuple[list[Any], Any]:
+    """What two passes give, the second begun and ended half way through the first."""
+    first = sampler.__iter__()
+    begun = list(islice(first, (size + 1) // 2)) if hasattr(first, "__next__") else []
+    second = _pass(sampler, most)
+    return begun + (list(islice(first, most)) if hasattr(first, "__next__") else []), second
+
+
 def _draw_for_the_map(plans: Sequence[Plan], drawn: Sequence[Any]) -> None:
     """Record epochs 0 and 1 of 10 samples or the fewer that there are, for views.shard_map()."""
     from ddp_lessons.worker import record
 
     shuffled = [index for index, plan in enumerate(plans) if plan.options == {}]
     index = max(shuffled, key=lambda index: (plans[index].length <= 10) * plans[index].length)
-    for shard in drawn[index][:2]:
+    for epoch in (None, 1):
+        shard = drawn[index][plans[index].steps.index(epoch)]
         if isinstance(shard, list) and all(type(one) is int for one in shard):
             record("epoch", samples=plans[index].length, shard=shard)

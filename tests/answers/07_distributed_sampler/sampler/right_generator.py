@@ -1,0 +1,31 @@
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class Sampler:
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0):
+        self.size = len(dataset)
+        self.n = dist.get_world_size() if num_replicas is None else num_replicas
+        self.rank = dist.get_rank() if rank is None else rank
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        return math.ceil(self.size / self.n)
+
+    def shard(self):
+        order = list(range(self.size))
+        if self.shuffle:
+            generator = torch.Generator().manual_seed(self.seed + self.epoch)
+            order = torch.randperm(self.size, generator=generator).tolist()
+        order = (order * self.n)[: len(self) * self.n]
+        return order[self.rank :: self.n]
+
+    def __iter__(self):
+        yield from self.shard()

@@ -1,0 +1,40 @@
+# diagnosis: one_iterator
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class Sampler:
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0):
+        self.size = len(dataset)
+        self.n = dist.get_world_size() if num_replicas is None else num_replicas
+        self.rank = dist.get_rank() if rank is None else rank
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+        self.place = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+        self.place = 0
+
+    def __len__(self):
+        return math.ceil(self.size / self.n)
+
+    def shard(self):
+        order = list(range(self.size))
+        if self.shuffle:
+            generator = torch.Generator().manual_seed(self.seed + self.epoch)
+            order = torch.randperm(self.size, generator=generator).tolist()
+        order = (order * self.n)[: len(self) * self.n]
+        return order[self.rank :: self.n]
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.place == len(self):
+            raise StopIteration
+        self.place += 1
+        return self.shard()[self.place - 1]
