@@ -180,5 +180,48 @@ def test_a_batch_that_cannot_be_shared_is_refused(tmp_path):
     assert "--batch must divide" in caught.value.run[0].stderr
 
 
+def altered_start(folder: Path, *lines: str) -> Path:
+    """A script that runs `lines`, then train.py."""
+    script = folder / "start.py"
+    run = f"runpy.run_path({str(HERE / 'train.py')!r}, run_name='__main__')"
+    script.write_text("\n".join(["import os, runpy, sys", *lines, run]))
+    return script
+
+
+def test_a_checkpoint_of_a_run_with_other_arguments_is_refused(tmp_path):
+    stopped = trained(tmp_path, 1, "--minutes", 0)
+    before = model(stopped)
+    for more in (("--batch", 32), ("--epochs", 4), ("--lr", 0.1)):
+        with pytest.raises(WorkerError) as caught:
+            trained(tmp_path, 1, *more)
+        assert caught.value.run[0].exitcode == 2
+        assert "with other arguments" in caught.value.run[0].stderr
+    assert all(torch.equal(before[name], tensor) for name, tensor in model(stopped).items())
+
+
+def test_ranks_that_do_not_see_the_same_checkpoint_are_refused(tmp_path):
+    trained(tmp_path / "a", 1, "--minutes", 0)
+    elsewhere = "sys.argv[sys.argv.index('--out') + 1] += os.environ['RANK'].strip('0')"
+    with pytest.raises(WorkerError) as caught:
+        launch(altered_start(tmp_path, elsewhere), args=["--out", tmp_path / "a", *SHORT])
+    assert [rank.exitcode for rank in caught.value.run] == [2, 2]
+    assert "they go on after steps [11, 0]" in caught.value.run[0].stderr
+    assert [line["step"] for line in lines(tmp_path / "a")] == [11]
+
+
+def test_loader_workers_get_other_seeds_on_each_rank_and_in_each_epoch(tmp_path):
+    told = (
+        "from torch.utils.data import DataLoader",
+        "make = DataLoader.__init__",
+        "def tell(self, *args, generator, **more):",
+        "    print('seed', generator.initial_seed(), flush=True)",
+        "    make(self, *args, generator=generator, **more)",
+        "DataLoader.__init__ = tell",
+    )
+    run = launch(altered_start(tmp_path, *told), args=["--out", tmp_path / "a", *SHORT])
+    seeds = re.findall(r"seed \d+", "".join(rank.stdout for rank in run))
+    assert len(seeds) == len(set(seeds)) == 4
+
+
 def test_the_checkpoint_fits_a_bare_model(launched):
     assert not any(name.startswith("module.") for name in model(launched))

@@ -23,7 +23,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--out", type=Path, default=Path("run"), help="a folder that all ranks see")
+parser.add_argument("--out", type=Path, default=Path("run"), help="this run's, seen by all ranks")
 parser.add_argument("--epochs", type=int, default=10)
 parser.add_argument("--batch", type=int, default=64, help="samples of a step, over all ranks")
 parser.add_argument("--accumulate", type=int, default=2, help="micro-batches of a step")
@@ -42,7 +42,7 @@ def evaluate(inner, x, y):
     inner.train()
     counts = torch.stack([right.sum(), torch.ones_like(right).sum()])
     dist.all_reduce(counts)  # counts: a mean of the ranks' accuracies would not be exact
-    return (counts[0] / counts[1]).item()
+    return counts[0].item() / counts[1].item()
 
 
 def save(state, path):
@@ -95,9 +95,12 @@ def main():
 
     args.out.mkdir(parents=True, exist_ok=True)
     checkpoint, log = args.out / "checkpoint.pt", args.out / "log.jsonl"
+    kept = {name: vars(args)[name] for name in ("epochs", "batch", "lr", "dropout", "seed")}
     step, log_size = 0, 0
     if checkpoint.exists():
         saved = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        if saved["args"] != kept:  # else: a step or a learning rate of another run, in silence
+            parser.error(f"{checkpoint} is of a run with other arguments: {saved['args']}")
         inner.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         scheduler.load_state_dict(saved["scheduler"])
@@ -106,8 +109,12 @@ def main():
             both = torch.set_rng_state, torch.cuda.set_rng_state
             for restore, state in zip(both, saved["generators"][rank], strict=False):
                 restore(state)
+    steps = [None] * world_size
+    dist.all_gather_object(steps, step)
+    if len(set(steps)) > 1:
+        parser.error(f"--out must be a folder that all ranks see; they go on after steps {steps}")
     if rank == 0:
-        print(f"world size {world_size}, step {step} is done", flush=True)
+        print(f"world size {world_size}, step {step} is done ({device.type})", flush=True)
         log.touch()
         os.truncate(log, log_size)  # what follows the checkpoint will come again
 
@@ -117,8 +124,10 @@ def main():
         epoch, done = divmod(step, per_epoch)
         sampler.set_epoch(epoch)
         rest = list(sampler)[done * share :]
-        # The loader draws a number: from a generator of its own, to leave dropout's as it is.
-        loader = DataLoader(train_set, share, sampler=rest, generator=torch.Generator())
+        # The loader draws a seed for its workers: not from dropout's generator, and a new one on
+        # each rank and in each epoch, or else workers that augment would repeat themselves.
+        draws = torch.Generator().manual_seed(args.seed + step * world_size + rank)
+        loader = DataLoader(train_set, share, sampler=rest, generator=draws)
         for inputs, labels in loader:
             for start in range(0, len(inputs), micro):
                 x, y = (part[start : start + micro].to(device) for part in (inputs, labels))
@@ -155,7 +164,7 @@ def main():
                     os.fsync(file.fileno())
                 state = {"step": step, "log_size": log.stat().st_size, "generators": generators}
                 state |= {"model": inner.state_dict(), "optimizer": optimizer.state_dict()}
-                save(state | {"scheduler": scheduler.state_dict()}, checkpoint)
+                save(state | {"scheduler": scheduler.state_dict(), "args": kept}, checkpoint)
             stop = bool(late)
             if stop:
                 break
