@@ -37,7 +37,7 @@ show("01_why_ddp/ddp.py", light=["manual_seed", "if rank == 0", "print("])
 # |---|---|
 # | device, process group | 02, 03 |
 # | sampler, `set_epoch`, a test set without padding | 07 |
-# | DDP; micro-batches under `no_sync` | 06, 09 |
+# | DDP; micro-batches (parts of a step) under `no_sync` | 06, 09 |
 # | sums of counts, reduced | 04, 07 |
 # | seeds, checkpoint, log, an agreed stop | this one |
 
@@ -71,39 +71,40 @@ def log(name):
 
 
 start("train", "whole")
-len(log("whole")), log("whole")[-1]["step"], round(log("whole")[-1]["accuracy"], 1)
+last = log("whole")[-1]
+{"lines": len(log("whole")), "step": last["step"], "accuracy": round(last["accuracy"], 1)}
 
 # %% [markdown]
-# 88 steps. Rank 0 has written a line to the log and a checkpoint every 4 steps, and at the end of each epoch.
+# Rank 0 has written a line to the log and a checkpoint every 4 steps, and at the end of each epoch.
 
 # %% [markdown]
 # ## Equal seeds or different ones?
 #
-# "Seed all ranks alike", say some posts; "add the rank to the seed", say others. `seeds.py` tries `one` seed, the `rank` as seed, and `both`, as `train.py` does.
+# "Seed all ranks alike", say some posts; "add the rank", say others. `seeds.py` tries `one` seed, the `rank` as seed, and `both`, as `train.py` does.
 
 # %%
 show("10_training_template/seeds.py", light=["equal, own =", "manual_seed", "DistributedSampler("])
 
 # %% [markdown]
-# > **Guess.** The rank is every seed. How many of the 8 samples does no rank get?
+# > **Guess.** With `one` seed, do the ranks drop different units, as their samples are different? True or False?
 
 # %%
-guess = None  # your number
-missed = {}
+guess = None  # True or False
+differ = {}
 for way in ("one", "rank", "both"):
     run = launch("10_training_template/seeds.py", args=[way])
-    missed[way] = 8 - len(set(sum(run.values("shard"), [])))
     equal = {x: run.values(x)[0] == run.values(x)[1] for x in ("weights", "dropout")}
-    print(way, equal)
-compare(guess, missed["rank"])
+    print(way, "· equal:", equal, "· samples lost:", 8 - len(set(sum(run.values("shard"), []))))
+    differ[way] = not equal["dropout"]
+compare(guess, differ["one"])
 
 # %% [markdown]
-# What all ranks share needs an equal seed: the first weights, and the order that the sampler deals out. DDP would mend the weights, with rank 0's. Nobody mends the shards. What is drawn for a rank's own samples needs a seed of its own: dropout, augmentation. With `one`, all ranks drop the same units, and no error says so.
+# What all ranks share needs an equal seed: the first weights, and the order that the sampler deals out. DDP would mend the weights, with rank 0's. Nobody mends the shards: `rank` loses samples. What is drawn for a rank's own samples needs a seed of its own: dropout, augmentation. No error says so.
 
 # %% [markdown]
 # ## Kill it
 #
-# `altered.py` runs `train.py`. Here rank 1 sends itself SIGKILL in step 39, the 17th of epoch 1.
+# `altered.py` runs `train.py`. Here rank 1 sends itself SIGKILL, which nobody can catch, in step 39, the 17th of epoch 1.
 #
 # > **Guess.** After which step was the last checkpoint?
 
@@ -120,9 +121,9 @@ compare(guess, saved["step"])
 # |---|---|
 # | `model`: the inner model | training starts anew |
 # | `optimizer` | no momentum |
-# | `scheduler` | the learning rate starts anew |
+# | `scheduler` | its curve starts anew |
 # | `step`: the sampler's position | the epoch starts anew |
-# | `generators`, one a rank | other dropout |
+# | `generators` of random numbers, one a rank | other dropout |
 # | `log_size` | lines stand in the log twice |
 #
 # Now the same command again. If the run ends with the bits of one that nobody killed, it is an **exact resume**.
@@ -145,7 +146,7 @@ views.resumed(log("whole"), {"all restored": log("all restored")}, **marks)
 # %% [markdown]
 # ## Contrast: one part less
 #
-# Four runs go on from that checkpoint. Each leaves one part out: `optimizer`, `scheduler`, `position` or `generators`.
+# Four runs go on from that checkpoint, each without one part: `optimizer`, `scheduler`, `position` or `generators`.
 #
 # > **Guess.** In how many of the four does any rank report an error, or a warning? Vote, discuss, vote again.
 
@@ -163,7 +164,7 @@ names = ["all restored", *(f"without {part}" for part in parts)]
 views.resumed(log("whole"), {name: log(name) for name in names}, **marks)
 
 # %% [markdown]
-# All four train on, and none as it would have. In a real run nobody sees this: there is no other run to compare with. So test a resume with a kill of your own.
+# All four train on, and none as it would have. In a real run there is no other to compare with: test a resume with a kill of your own.
 
 # %% [markdown]
 # ## Whole or not at all
@@ -190,7 +191,7 @@ places
 # %% [markdown]
 # In place, half a file has replaced the good one: the training is lost.
 #
-# `places` holds what the file says of its tensors: where they were. Rank 0 with a GPU writes `cuda:0`, and without `map_location` every rank would load to there ([documentation](https://docs.pytorch.org/docs/stable/generated/torch.load.html)). From the CPU, `load_state_dict` copies to each rank's own device.
+# `places`: where the tensors were, says the file. Rank 0 with a GPU writes `cuda:0`, and without `map_location` every rank would load to there ([documentation](https://docs.pytorch.org/docs/stable/generated/torch.load.html)). From the CPU, `load_state_dict` copies to each rank's own device.
 
 # %% [markdown]
 # ## Another number of ranks
@@ -215,7 +216,7 @@ compare(guess, gap < 0.0005)
 # %% [markdown]
 # ## Break it: who waits?
 #
-# Each rank stops when its own loss is small. Then, in `train.py`, rank 0 alone validates. From each report, name ranks, lines and cause.
+# Each rank stops when its own loss is small. Then, in `train.py`, rank 0 alone validates. Name ranks, lines and cause.
 
 # %%
 show("10_training_template/own_stop.py", light=["target", "loss", "break", "barrier"])
@@ -231,14 +232,14 @@ launch("10_training_template/altered.py", args=alone, device="cpu")
 # <details><summary>Ranks, lines and cause</summary>
 #
 # - Rank 0 left after 2 steps and waits in the barrier, line 27. Rank 1 waits in its third backward, line 22. In `train.py` one rank whose time is up stops all, by `all_reduce` with `MAX`: each leaves after the same step.
-# - Rank 0, line 44, reduces its counts in `evaluate`. Rank 1, line 146, is at the clock already. A function with a collective in it is for all ranks.
+# - Rank 0, line 44, reduces its counts in `evaluate`. Rank 1, line 155, is at the clock already. A function with a collective in it is for all ranks.
 #
 # </details>
 
 # %% [markdown]
 # ## Claim check: the template of popular posts
 #
-# `popular.py` was written for this lesson, with the mistakes of several posts. Find the three that raise. Then see them mended, one by one.
+# `popular.py` was written for this lesson, with the mistakes of several posts. Find the three that raise, then see them mended.
 
 # %%
 show("10_training_template/popular.py")
@@ -251,7 +252,7 @@ for old, new in mends.items():
     try:
         print("runs:", *(rank.stdout.splitlines() for rank in launch(path, device="cpu")))
     except WorkerError as error:
-        print(str(error)[:100])
+        print(str(error).split("\n")[0][:100])
 
 # %% [markdown]
 # Now it runs. Write down five faults that are left, then unfold.
@@ -321,8 +322,8 @@ with process_group():
 # ## In practice
 #
 # - **On NCCL.** Exact resume has been seen on gloo only. On CUDA the script asks for deterministic kernels; an operation that has none [raises](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html).
-# - **Many machines.** `--out` must be a folder that all of them see.
-# - **Fine print.** Python, NumPy and loader workers have generators, too: what your data uses belongs to the training state. Save large models less often than you log. BatchNorm's buffers are rank 0's (lesson 09).
+# - **Many machines.** All must see the folder `--out`. If not, `train.py` stops, and so it does at a checkpoint of other arguments.
+# - **Fine print.** Equal bits need equal machines and versions ([documentation](https://docs.pytorch.org/docs/stable/notes/randomness.html)). Python, NumPy and loader workers have generators, too: what your data uses belongs to the training state. Save large models less often. BatchNorm's buffers are rank 0's (lesson 09).
 
 # %% [markdown]
 # Next: [Start one script in every way](11_launchers.ipynb)
