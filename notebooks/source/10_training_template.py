@@ -297,6 +297,11 @@ with process_group():
 # </details>
 
 # %% [markdown]
+# ## Exercise
+#
+# - [Stop together](../exercises/10_training_template.ipynb) · 10 min · checked on real ranks.
+
+# %% [markdown]
 # ## Without scrolling
 #
 # 1. Which seeds must be equal on all ranks, and which must differ?

@@ -1,0 +1,20 @@
+# diagnosis: goes_on
+import torch
+import torch.distributed as dist
+
+
+def train(train_epoch, validate, epochs, patience):
+    found = None
+    best, bad = float("inf"), 0
+    for epoch in range(epochs):
+        train_epoch()
+        totals = torch.tensor(validate())
+        dist.all_reduce(totals)
+        loss = (totals[0] / totals[1]).item()
+        if loss < best:
+            best, bad = loss, 0
+        else:
+            bad += 1
+        if bad == patience and found is None:
+            found = epoch + 1, best
+    return found or (epochs, best)
