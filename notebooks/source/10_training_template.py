@@ -300,6 +300,7 @@ with process_group():
 # ## Exercise
 #
 # - [Stop together](../exercises/10_training_template.ipynb) · 10 min · checked on real ranks.
+# - [Port a script](../exercises/10_training_template.ipynb) · 30 min · compared with one process.
 
 # %% [markdown]
 # ## Without scrolling
