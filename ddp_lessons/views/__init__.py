@@ -32,7 +32,7 @@ _HOMES = {
     "samples_met": "epochs",
     "shard_map": "shard_grid",
     "starts": "start_lanes",
-    "started": "starts",
+    "started": "process_tree",
     "timeline": "step_lanes",
     "waits": "waiting",
 }

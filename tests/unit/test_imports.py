@@ -105,7 +105,9 @@ MAY_IMPORT = {
     "checks.examine": {"checks", "checks.exercise", "checks.values", "worker"},
     "checks.answers": {"folders"},
     "checks.verdict": {"run"},
-    "checks.failures": {"checks", "checks.examine", "checks.exercise", "run", "stall"},
+    "checks.failures": {
+        *("checks", "checks.examine", "checks.exercise", "mismatch", "run", "stall"),
+    },
     "checks.grade": {
         *("arguments", "checks", "checks.answers", "checks.examine", "checks.exercise"),
         *("checks.failures", "checks.values", "checks.verdict", "launcher", "run", "stall", "text"),
@@ -139,7 +141,9 @@ MAY_IMPORT = {
         *("checks", "checks.dealing", "checks.examine", "checks.exercise", "checks.mistakes_07"),
         *("checks.plans", "checks.values", "worker"),
     },
-    "checks.08_inside_ddp": {"checks", "checks.delivery", "checks.exercise", "checks.values"},
+    "checks.08_inside_ddp": {
+        *("checks", "checks.delivery", "checks.exercise", "checks.values", "run"),
+    },
     "checks.delivery": {"checks", "checks.exercise", "checks.values"},
     "checks.09_ddp_contract": {
         *("checks", "checks.exercise", "checks.micro_batches", "checks.values"),
