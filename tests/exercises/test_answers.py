@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,29 +14,37 @@ from ddp_lessons.checks import exercise
 from ddp_lessons.checks.grade import grade
 from ddp_lessons.checks.verdict import Verdict
 
-RIGHT = [answer for answer in bank.answers() if answer.right]
-WRONG = [answer for answer in bank.answers() if not answer.right]
 KEYS = exercise.keys()
-
-
-def every(answers: list[bank.Answer]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("answer", [pytest.param(one, id=one.name) for one in answers])
-
-
-AT_ONCE = 2
+MOST_RIGHT = 5  # answers of each exercise that `make test` tries
+AT_ONCE = 3
 Judge = Callable[[bank.Answer, int], Verdict]
+
+
+def every(right: bool) -> pytest.MarkDecorator:
+    """All right answers or all wrong ones. Some of them, and one for each diagnosis, are tried
+    always, the others by `make test-all`."""
+    params, seen = [], Counter()
+    for answer in bank.answers():
+        if answer.right == right:
+            kind = (answer.key, answer.diagnosis)
+            seen[kind] += 1
+            slow = seen[kind] > (MOST_RIGHT if right else 1)
+            marks = [pytest.mark.slow] if slow else []
+            params.append(pytest.param(answer, id=answer.name, marks=marks))
+    return pytest.mark.parametrize("answer", params)
 
 
 @pytest.fixture(scope="session")
 def judge(request: pytest.FixtureRequest) -> Judge:
-    """grade(). Answers on several machines take torchrun, seconds of which are waiting: all that
-    were asked for are judged when the first one is, a few at a time."""
+    """grade(). Most of a check is waiting for processes: all answers that were asked for are judged
+    when the first one is, a few at a time."""
     asked = [
         (params["answer"], params.get("seed", 0))
         for item in request.session.items
         if "answer" in (params := getattr(getattr(item, "callspec", None), "params", {}))
-        and several_machines(params["answer"].key)
     ]
+    # The longest ones first.
+    asked.sort(key=lambda one: not several_machines(one[0].key))
 
     @functools.cache
     def together() -> dict[tuple[bank.Answer, int], Verdict]:
@@ -43,19 +52,15 @@ def judge(request: pytest.FixtureRequest) -> Judge:
             made = pool.map(lambda one: grade(one[0].key, one[0].path, one[1]), asked)
             return dict(zip(asked, made, strict=True))
 
-    def judge(answer: bank.Answer, seed: int) -> Verdict:
-        if several_machines(answer.key):
-            return together()[answer, seed]
-        return grade(answer.key, answer.path, seed)
-
-    return judge
+    return lambda answer, seed: together()[answer, seed]
 
 
+@functools.cache
 def several_machines(key: str) -> bool:
     return any(case.nnodes > 1 for case in exercise.find(key).cases(0))
 
 
-@every(RIGHT)
+@every(right=True)
 def test_a_right_answer_passes(answer: bank.Answer, judge: Judge):
     verdict = judge(answer, 0)
     assert verdict.passed, repr(verdict)
@@ -63,13 +68,13 @@ def test_a_right_answer_passes(answer: bank.Answer, judge: Judge):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 5))
-@every(RIGHT)
+@every(right=True)
 def test_a_right_answer_passes_with_other_inputs(answer: bank.Answer, seed: int, judge: Judge):
     verdict = judge(answer, seed)
     assert verdict.passed, repr(verdict)
 
 
-@every(WRONG)
+@every(right=False)
 def test_a_wrong_answer_fails_with_its_diagnosis(answer: bank.Answer, judge: Judge):
     verdict = judge(answer, 0)
     assert not verdict.passed
