@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ddp_lessons.checks import porting, stopping, values
+from ddp_lessons.checks import port_mistakes, porting, stopping, values
 from ddp_lessons.checks.exercise import Case, Exercise, Fault
 from ddp_lessons.worker import RECORDS, record
 
@@ -249,7 +249,7 @@ class Port(Exercise):
 
     def judge(self, case: Case, results: Sequence[Any], run: Any) -> Iterator[Fault]:
         script, n = porting.Script.of(case.values), case.world_size
-        for told, mistake in porting.shards(n, script, results):
+        for told, mistake in port_mistakes.shards(n, script, results):
             yield Fault("samples", told, mistake)
             return
         faults = [*self.model(script, results)] or [*self.metrics(script, results)]
@@ -261,7 +261,9 @@ class Port(Exercise):
         for rank, one in enumerate(got):
             if not values.same(one, want):
                 told = f"rank {rank}: the parameters are {values.told(one)}, should be "
-                yield Fault("model", told + values.told(want), porting.strayed(script, results))
+                yield Fault(
+                    "model", told + values.told(want), port_mistakes.strayed(script, results)
+                )
                 return
 
     def metrics(self, script: porting.Script, results: Sequence[Any]) -> Iterator[Fault]:
@@ -288,14 +290,14 @@ class Port(Exercise):
             tensor, wanted = (torch.tensor(x, dtype=torch.float64) for x in (losses, want))
             if not values.same(tensor, wanted):
                 text = f"rank {rank} returned the losses {values.told(tensor)}, should be "
-                mistake = porting.wrong_loss(script, results, rank)
+                mistake = port_mistakes.wrong_loss(script, results, rank)
                 yield Fault("metrics", text + values.told(wanted), mistake)
                 return
             right = script.errors(range(script.tests)).mean().item()
             if not stopping.near(error, right):
                 text = f"rank {rank} returned an error of {error:.4f}, should be {right:.4f}\n"
                 text += f"{len(one['tested'])} test samples went through its model"
-                yield Fault("metrics", text, porting.wrong_error(script, results, rank))
+                yield Fault("metrics", text, port_mistakes.wrong_error(script, results, rank))
                 return
 
     def files(self, script: porting.Script, results: Sequence[Any]) -> Iterator[Fault]:

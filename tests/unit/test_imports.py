@@ -150,10 +150,11 @@ MAY_IMPORT = {
     },
     "checks.micro_batches": {"checks.exercise"},
     "checks.10_training_template": {
-        *("checks", "checks.exercise", "checks.porting", "checks.stopping", "checks.values"),
-        "worker",
+        *("checks", "checks.exercise", "checks.port_mistakes", "checks.porting"),
+        *("checks.stopping", "checks.values", "worker"),
     },
-    "checks.porting": {"checks", "checks.stopping", "checks.values"},
+    "checks.porting": set(),
+    "checks.port_mistakes": {"checks", "checks.porting", "checks.stopping", "checks.values"},
     "checks.stopping": set(),
     # what a notebook sees
     "course": {"scripts"},
