@@ -120,11 +120,11 @@ COMMON: Mapping[str, str] = MappingProxyType(
 
 
 def find(key: str) -> Exercise:
-    """The exercise of that key. Raises ValueError, naming the nearest keys, if there is none."""
+    """The exercise of that key. Raises ValueError, naming the nearest key, if there is none."""
     known = keys()
     if key not in known:
-        near = difflib.get_close_matches(str(key), known, n=2, cutoff=0.4)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.4)
+        hint = f" Did you mean {near[0]}?" if near else ""
         raise ValueError(f"there is no exercise {key!r}.{hint}")
     return next(one for one in _of_lesson(key.partition("/")[0]) if one.key == key)
 
