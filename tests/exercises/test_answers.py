@@ -41,7 +41,8 @@ def judge(request: pytest.FixtureRequest) -> Judge:
     asked = [
         (params["answer"], params.get("seed", 0))
         for item in request.session.items
-        if "answer" in (params := getattr(getattr(item, "callspec", None), "params", {}))
+        if (params := getattr(getattr(item, "callspec", None), "params", {}))
+        and isinstance(params.get("answer"), bank.Answer)
     ]
     # The longest ones first.
     asked.sort(key=lambda one: not several_machines(one[0].key))
