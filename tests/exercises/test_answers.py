@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import bank
 import pytest
@@ -48,12 +48,11 @@ def judge(request: pytest.FixtureRequest) -> Judge:
     asked.sort(key=lambda one: not several_machines(one[0].key))
 
     @functools.cache
-    def together() -> dict[tuple[bank.Answer, int], Verdict]:
+    def together() -> dict[tuple[bank.Answer, int], Future[Verdict]]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            made = pool.map(lambda one: grade(one[0].key, one[0].path, one[1]), asked)
-            return dict(zip(asked, made, strict=True))
+            return {one: pool.submit(grade, one[0].key, one[0].path, one[1]) for one in asked}
 
-    return lambda answer, seed: together()[answer, seed]
+    return lambda answer, seed: together()[answer, seed].result()
 
 
 @functools.cache
