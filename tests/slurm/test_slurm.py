@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import pytest
+import torch
 from cluster import NODES, cluster
 from processes import gone, kernel, marked, until
 
@@ -202,3 +203,15 @@ def test_the_cluster_leaves_no_process_behind():
         assert len(marked(home)) >= 2 + len(NODES)
     assert not marked(home)
     assert not os.path.exists(home)  # noqa: PTH110
+
+
+def test_the_training_template_gives_the_same_parameters_on_two_nodes_as_here(tmp_path):
+    def trained(name: str, **how) -> dict[str, torch.Tensor]:
+        args = ("--out", tmp_path / name, "--epochs", 2)
+        launch("10_training_template/train.py", 2, args=args, device="cpu", timeout=120, **how)
+        return torch.load(tmp_path / name / "checkpoint.pt")["model"]
+
+    here, there = trained("here"), trained("there", nnodes=2, engine="slurm")
+    assert here.keys() == there.keys()
+    for name, weights in here.items():
+        torch.testing.assert_close(there[name], weights, rtol=1e-6, atol=1e-6)
