@@ -272,13 +272,17 @@ def unwaited(calls: Sequence[Call]) -> bool:
 
 
 def thrown_away(calls: Sequence[Sequence[Call]]) -> bool:
-    """Whether a rank stands in a recv although an isend to it was started, and nobody waits for
-    that. `calls`: those of each rank."""
+    """Whether a rank got nothing in a recv, until it stopped or its peer was gone, although an
+    isend to it was started, and nobody waits for that. `calls`: those of each rank."""
+
+    def has_come(call: Call) -> bool:
+        return call.end is not None and not call.raised
+
     for rank, mine in enumerate(calls):
         for call in mine:
-            if call.op != "recv" or call.end is not None or call.peer is None:
+            if call.op != "recv" or has_come(call) or call.peer is None:
                 continue
-            came = [c for c in mine if c.op in RECEIVES and c.peer == call.peer and c.end]
+            came = [c for c in mine if c.op in RECEIVES and c.peer == call.peer and has_come(c)]
             sent = [c for c in sends(calls[call.peer]) if c.peer == rank]
             if len(sent) > len(came) and sent[len(came)].op == "isend":
                 return sent[len(came)].waited is None

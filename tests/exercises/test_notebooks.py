@@ -48,6 +48,7 @@ def test_an_exercise_as_handed_out_fails_politely(key: str):
     assert not any(held for _, held in verdict.requirements)
 
 
+@pytest.mark.slow  # the solutions' own notebooks say so too, and are compared
 @pytest.mark.parametrize("key", KEYS)
 def test_the_solution_passes(key: str):
     path, _ = notebook("solutions", key)

@@ -123,6 +123,7 @@ def test_a_rank_of_a_job_that_is_killed_is_named_with_the_signal(script):
     assert "rank 2 was killed by SIGKILL (signal 9)" in str(error).splitlines()[0]
 
 
+@pytest.mark.slow
 def test_ranks_of_a_job_that_wait_for_ever_are_named_with_the_line_at_which_they_stand(script):
     text = """
         import time
