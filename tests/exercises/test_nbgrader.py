@@ -31,6 +31,10 @@ MINUTES = exercise.find(KEY).minutes
 COURSE = "exercises"  # the name of the one assignment
 
 
+# It installs nbgrader, and runs four submissions.
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="session")
 def nbgrader() -> Path:
     """The folder of nbgrader's commands, in an environment that sees the packages of this one."""
@@ -187,7 +191,6 @@ def test_a_readers_own_exercise_notebook_can_be_handed_in(course: Course):
     assert course.scores["reader"][check_of(KEY)] == [MINUTES, MINUTES]
 
 
-@pytest.mark.slow
 def test_a_check_that_was_made_to_pass_is_put_back(course: Course):
     course.submit("clever", course.released, {KEY: ""})
     path = course.root / "submitted" / "clever" / COURSE / f"{SLUG}.ipynb"
@@ -198,7 +201,6 @@ def test_a_check_that_was_made_to_pass_is_put_back(course: Course):
     assert scores["clever"][check_of(KEY)] == [0, MINUTES]
 
 
-@pytest.mark.slow
 def test_every_solution_gets_all(course: Course):
     course.submit("all", ROOT / "exercises", {key: solved(key) for key in KEYS})
     scores = course.autograde("--student", "all")
