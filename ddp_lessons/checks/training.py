@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+RATE = 0.05  # the learning rate
 SAME = 1e-5  # float32 on the ranks against float64 here, after a few steps
 
 Part = tuple[Any, Any]  # inputs and labels of one rank
@@ -115,3 +116,19 @@ def close(got: Any, want: Any) -> bool:
     import torch
 
     return got is not None and torch.allclose(got.double(), want, rtol=SAME, atol=SAME)
+
+
+def off(results: Sequence[Any], number: int, want: Any) -> list[int]:
+    """The ranks whose gradient after a step is not the wanted one."""
+    found = [rank[number]["gradient"] for rank in results]
+    return [rank for rank, got in enumerate(found) if not close(got, want)]
+
+
+def alike(got: Any, made: Any) -> bool:
+    return got is None if made is None else close(got, made)
+
+
+def match(got: Sequence[Any], candidates: Iterator[tuple[str, Sequence[Any]]]) -> str:
+    """The mistake that would give each rank what it has, "" if none would, or more than one."""
+    names = {name for name, made in candidates if all(map(alike, got, made))}
+    return names.pop() if len(names) == 1 else ""
