@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ddp_lessons.guess import compare
     from ddp_lessons.launcher import launch
     from ddp_lessons.machine import check_machine
+    from ddp_lessons.objectives.asking import questions
     from ddp_lessons.run import Run, WorkerError
     from ddp_lessons.source import show
     from ddp_lessons.submission import submit
@@ -32,6 +33,7 @@ _HOMES = {
     "show": "source",
     "compare": "guess",
     "check_machine": "machine",
+    "questions": "objectives.asking",
     "submit": "submission",
     "Run": "run",
     "WorkerError": "run",
@@ -45,6 +47,7 @@ __all__ = [
     "check_machine",
     "compare",
     "launch",
+    "questions",
     "show",
     "submit",
 ]

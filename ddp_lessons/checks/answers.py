@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 import json
+import secrets
 from pathlib import Path
 
 from ddp_lessons import folders
 
 MAGIC = "%%exercise"
 FOLDER = "answers"  # beside the notebook
-_written: dict[str, Path] = {}  # what %%exercise wrote in this process, by key
+_written: dict[str, Path] = {}  # what this process wrote, by name
 
 
 def write(key: str, text: str) -> Path:
-    """Keep an answer in answers/NN_slug/name.py of the current folder, or among this process's
-    temporary files where that folder cannot be written to. Returns the path."""
-    place = Path(FOLDER, f"{key}.py")
+    """Keep an exercise's answer in answers/NN_slug/name.py. Returns the path, as put() does."""
+    return put(f"{key}.py", text)
+
+
+def put(name: str, text: str) -> Path:
+    """Keep a file, whole or not at all, in answers/ of the current folder, or among this process's
+    temporary files where that folder cannot be written to. Only then is the path absolute."""
+    place = Path(FOLDER, name)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        _replace(place, text)
     except OSError:
         place = folders.session() / place
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    _written[key] = place.resolve()
+        _replace(place, text)
+    _written[name] = place.resolve()
     return place
+
+
+def last(name: str) -> Path | None:
+    """The file of that name that this process wrote last, or an earlier one in this folder."""
+    for place in (_written.get(name), Path(FOLDER, name)):
+        if place and place.is_file():
+            return place.resolve()
+    return None
+
+
+def _replace(place: Path, text: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(place)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def find(key: str, path: str | Path | None = None) -> Path:
@@ -34,9 +56,8 @@ def find(key: str, path: str | Path | None = None) -> Path:
     Raises FileNotFoundError, in one sentence, if there is no answer.
     """
     if path is None:
-        for place in (_written.get(key), Path(FOLDER, f"{key}.py")):
-            if place and place.is_file():
-                return place.resolve()
+        if place := last(f"{key}.py"):
+            return place
         raise FileNotFoundError(
             f"there is no answer to {key} yet: run the cell that begins with {MAGIC} {key} first"
         )

@@ -60,7 +60,8 @@ __all__ = [
     "waits",
 ]
 
-# The classes that notebooks show as HTML, and the functions in html.py that write it.
+# The classes that notebooks show as HTML, and the functions that write it: in html.py, or in the
+# module that is named.
 _REPRS = {
     ("ddp_lessons.run", "Run"): "run",
     ("ddp_lessons.guess", "Comparison"): "comparison",
@@ -68,6 +69,7 @@ _REPRS = {
     ("ddp_lessons.source", "Source"): "source",
     ("ddp_lessons.machine", "Machine"): "machine",
     ("ddp_lessons.submission", "Submission"): "submission",
+    ("ddp_lessons.objectives.asking", "Asked"): "question_list.asked",
 }
 
 
@@ -85,7 +87,10 @@ def register(shell: InteractiveShell) -> None:
 
 
 def _late(function: str) -> Any:
+    home, _, name = function.rpartition(".")
+
     def printer(thing: Any) -> str:
-        return getattr(importlib.import_module("ddp_lessons.views.html"), function)(thing)
+        module = importlib.import_module(f"ddp_lessons.views.{home or 'html'}")
+        return getattr(module, name)(thing)
 
     return printer

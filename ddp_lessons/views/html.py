@@ -45,6 +45,9 @@ background:none;color:inherit}}
 font-size:var(--jp-code-font-size,13px)}}
 .ddp .ddp-first{{margin:.3em 0}}
 .ddp .ddp-soft{{color:{_SOFT}}}
+.ddp .ddp-asked>li{{margin:.4em 0}}
+.ddp .ddp-asked ul{{margin:0;padding-left:1.2em;list-style:none}}
+.ddp .ddp-mark{{font-weight:600}}
 .ddp summary{{cursor:pointer;color:{_SOFT}}}
 .ddp-k{{color:var(--jp-mirror-editor-keyword-color,#008000);font-weight:600}}
 .ddp-s{{color:var(--jp-mirror-editor-string-color,#a22)}}

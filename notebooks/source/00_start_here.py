@@ -8,6 +8,16 @@
 # Run each cell with Shift+Enter, from top to bottom. The page comes with the outputs of another machine. To guess before you see, first choose *Edit, Clear Outputs of All Cells*, here and in every lesson.
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute. Put letters in place of `None`. They stay beside this notebook; the lesson's end asks again.
+
+# %%
+from ddp_lessons import questions
+
+questions("00_start_here", before=None)  # your letters
+
+# %% [markdown]
 # ## Check this machine
 #
 # This course starts one script in several processes at once. Each such process is a **worker**, and its number, counted from 0, is its **rank**. First see whether two of them can talk to each other here.
@@ -191,6 +201,14 @@ record("me", my_rank=my_rank, size=size)
 # - **Scripts** that the ranks run are in `ddp_lessons/scripts/`.
 #
 # A lesson that has an exercise links to it.
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("00_start_here", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

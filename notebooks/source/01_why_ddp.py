@@ -6,6 +6,16 @@
 # 25 min · 2 ranks on any laptop · needs 00 · new terms: DDP, replica, global batch, DataParallel
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("01_why_ddp", before=None)  # your letters
+
+# %% [markdown]
 # ## Train in one process
 #
 # Training on one GPU takes too long, and you have a second one. Before it can help, look at what one process does. You know this script: data, model, loss, optimizer, a loop. The data are 1,797 handwritten digits of 8 x 8 pixels. The last 389 are kept for the test.
@@ -183,6 +193,14 @@ with process_group() as device:
 # `x = torch.full((1, 1), dist.get_rank() + 1.0, device=device)` and `model = DDP(layer)`
 #
 # </details>
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("01_why_ddp", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

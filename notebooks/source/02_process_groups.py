@@ -21,6 +21,16 @@
 # </details>
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("02_process_groups", before=None)  # your letters
+
+# %% [markdown]
 # These are the lines of lesson 01 that this lesson explains.
 
 # %%
@@ -191,6 +201,14 @@ record("after", still_in=dist.is_initialized())
 
 # %%
 launch("02_process_groups/ways.py", world_size=2)
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("02_process_groups", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

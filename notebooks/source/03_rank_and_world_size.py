@@ -21,6 +21,16 @@
 # </details>
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("03_rank_and_world_size", before=None)  # your letters
+
+# %% [markdown]
 # These lines of lesson 01 are explained here.
 
 # %%
@@ -40,7 +50,7 @@ show("01_why_ddp/ddp.py", light=["LOCAL_", "torch.device(", "get_world_size"])
 # | `LOCAL_RANK` | which of the ranks on this node am I |
 # | `LOCAL_WORLD_SIZE` | how many ranks on this node |
 #
-# The next cell runs 4 ranks on 2 nodes. Both nodes are this computer: two `torchrun` processes start, and each of them acts as one machine.
+# The next cell runs 4 ranks on 2 nodes. Both nodes are this computer: two `torchrun` processes start, and each acts as one machine.
 
 # %%
 show("03_rank_and_world_size/who.py")
@@ -150,7 +160,7 @@ show("03_rank_and_world_size/stuck.py")
 launch("03_rank_and_world_size/stuck.py", world_size=2, device="cpu")
 
 # %% [markdown]
-# The report names two calls that do not fit. Bare `torchrun` prints no such report: both ranks wait, for up to 30 minutes. Find the two lines in the script, and say what is wrong with it. Then unfold.
+# The report names two calls that do not fit. Bare `torchrun` prints no such report: both ranks wait, for up to 30 minutes. Find the two lines, say what is wrong, then unfold.
 #
 # <details><summary>Ranks, lines and cause</summary>
 #
@@ -194,6 +204,14 @@ record("place", mine=mine, RANK=int(os.environ["RANK"]))
 # [One function, two machines](../exercises/03_rank_and_world_size.ipynb) · 8 min · checked on one machine and on two: devices, shards, and who writes.
 
 # %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("03_rank_and_world_size", after=None)  # your letters
+
+# %% [markdown]
 # ## Without scrolling
 #
 # 1. When are `RANK` and `LOCAL_RANK` the same?
@@ -209,7 +227,7 @@ record("place", mine=mine, RANK=int(os.environ["RANK"]))
 # %% [markdown]
 # ## Checkpoint: lessons 00 to 03
 #
-# Ten minutes, without scrolling. Write your answers down, then unfold.
+# Ten minutes, without scrolling. Write, then unfold.
 #
 # 1. A script on 4 ranks prints one line and records one value. How many lines and how many values are in its Run?
 # 2. Rank 0 loads a list. Rank 1 prints its length. What happens?

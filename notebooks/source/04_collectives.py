@@ -21,7 +21,17 @@
 # </details>
 
 # %% [markdown]
-# This is the line of lesson 01 that this lesson explains.
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("04_collectives", before=None)  # your letters
+
+# %% [markdown]
+# The line of lesson 01 that this lesson explains:
 
 # %%
 from ddp_lessons import WorkerError, compare, launch, show, views
@@ -50,7 +60,7 @@ compare(guess, "x" if moved.values("y") == [None, None] else "both")
 views.before_after(moved)
 
 # %% [markdown]
-# Both calls write into the tensor that they are given, so what it held before is gone. Write `dist.all_reduce(x)`, and clone `x` first if you still need it.
+# Both calls write into the tensor they are given, so what it held before is gone. Write `dist.all_reduce(x)`, and clone `x` first if you still need it.
 
 # %% [markdown]
 # ## Contrast: two ways to make the list
@@ -99,7 +109,7 @@ views.before_after(halves)
 # %% [markdown]
 # ## From one rank to one other
 #
-# `send` and `recv` are a pair. Only two ranks take part: one names the receiver, the other names the sender.
+# `send` and `recv` are a pair. Two ranks take part: one names the receiver, the other the sender.
 
 # %%
 # %%ranks -n 2
@@ -165,7 +175,7 @@ views.before_after(shifted)
 # %% [markdown]
 # ## Break it: two different calls
 #
-# Run the cell. From the report, name both calls, their lines and the cause. Then unfold.
+# From the report, name both calls, their lines and the cause.
 
 # %% tags=["raises-exception"]
 # %%ranks -n 2 --device cpu --timeout 5
@@ -212,7 +222,7 @@ with process_group():
 #
 # Rank 0, line 8, brings two numbers. Rank 1, in the same line, brings three.
 #
-# The last line of the report is what PyTorch alone lets you see: rank 0 printed a plausible sum of two numbers, without an error. Rank 1 waits for the third.
+# The report's last line is what PyTorch alone lets you see: rank 0 printed a plausible sum of two numbers, without an error. Rank 1 waits for the third.
 #
 # </details>
 
@@ -278,6 +288,14 @@ launch("04_collectives/objects.py", world_size=2)
 
 # %% [markdown]
 # And each object travels in two calls: first all sizes, then the objects, all padded to the longest ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/distributed_c10d.py), `all_gather_object`).
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("04_collectives", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

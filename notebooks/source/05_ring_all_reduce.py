@@ -21,6 +21,16 @@
 # </details>
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("05_ring_all_reduce", before=None)  # your letters
+
+# %% [markdown]
 # This is the line of lesson 01 that this lesson takes apart.
 
 # %%
@@ -237,6 +247,14 @@ with process_group() as device:
 # ## Exercise
 #
 # [The other half of the ring](../exercises/05_ring_all_reduce.ipynb) · 15 min · checked on real ranks: the chunks after every step, the bytes.
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("05_ring_all_reduce", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

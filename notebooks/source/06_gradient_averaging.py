@@ -21,6 +21,16 @@
 # </details>
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("06_gradient_averaging", before=None)  # your letters
+
+# %% [markdown]
 # The line of lesson 01 that this lesson explains:
 
 # %%
@@ -37,7 +47,7 @@ show("01_why_ddp/ddp.py", light="lessons 06")
 show("06_gradient_averaging/arrows.py")
 
 # %% [markdown]
-# > **Guess.** One process alone takes all four samples. How many times as long as its gradient is the sum from `all_reduce`? Vote, discuss, vote again.
+# > **Guess.** One process takes all four samples. How many times as long as its gradient is the sum from `all_reduce`? Vote, discuss, vote again.
 
 # %%
 guess = None  # your number
@@ -121,7 +131,7 @@ seeds = launch("06_gradient_averaging/no_broadcast.py", world_size=2)
 views.parameter_gap({"own seeds": seeds, "loss averaged": drift, "gradients averaged": hand})
 
 # %% [markdown]
-# `no_broadcast.py` averages gradients but starts from two seeds. Its gap stays as it is: averaged gradients keep equal models equal, they do not make them so.
+# `no_broadcast.py` averages gradients but starts from two seeds. Its gap stays: averaged gradients keep equal models equal, they do not make them so.
 #
 # Did the loss warn anybody?
 
@@ -143,7 +153,7 @@ losses = [[r.values["loss"] for r in rank.records if "loss" in r.values] for ran
 #
 # `sum.py` is `by_hand.py` without the division.
 #
-# > **Guess.** SGD ends elsewhere. Does Adam: is some parameter more than 0.01 from where one process with Adam ends? True or False?
+# > **Guess.** SGD ends elsewhere. Does Adam: is some parameter over 0.01 from where one process with Adam ends? True or False?
 
 # %%
 guess = None  # True or False
@@ -157,7 +167,7 @@ compare(guess, gap.item() > 0.01)
 views.parameter_gap({f"sum, {name}": (wrong[name], right[name]) for name in names})
 
 # %% [markdown]
-# Adam [divides by the gradient's own size](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html), so a factor of 2 cancels. So test an averager with SGD.
+# Adam [divides by the gradient's own size](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html), so a factor of 2 cancels: test an averager with SGD.
 
 # %% [markdown]
 # ## Equal parts, unequal parts, and a sum
@@ -180,7 +190,7 @@ run
 # %% [markdown]
 # ## Claim check
 #
-# Rank 0's model starts from weight 1, rank 1's from 11. It also has a **buffer**, a tensor that belongs to the model and is not trained, like BatchNorm's running mean: 5 and 6. The losses are 1 and 3. Before `step()`, the script undoes the averaging: it sets the gradients to 1 and 2.
+# Rank 0's model starts from weight 1, rank 1's from 11. It also has a **buffer**, a tensor of the model that is not trained, like BatchNorm's running mean: 5 and 6. The losses are 1 and 3. Before `step()`, the script undoes the averaging: it sets the gradients to 1 and 2.
 
 # %%
 launch("06_gradient_averaging/claims.py", world_size=2)
@@ -251,6 +261,14 @@ with process_group() as device:
 #
 # - [Average over unequal parts](../exercises/06_gradient_averaging.ipynb) · 20 min · checked at each step against one process.
 # - [Find the bug](../exercises/06_gradient_averaging.ipynb) · 8 min · checked against a run's records.
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("06_gradient_averaging", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

@@ -21,6 +21,16 @@
 # </details>
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("07_distributed_sampler", before=None)  # your letters
+
+# %% [markdown]
 # These are the lines of lesson 01 that this lesson explains.
 
 # %%
@@ -266,6 +276,14 @@ with process_group():
 #
 # - [Write the sampler](../exercises/07_distributed_sampler.ipynb) · 18 min · every shard compared with torch's.
 # - [Count exactly over padded shards](../exercises/07_distributed_sampler.ipynb) · 12 min · the counts on every rank.
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("07_distributed_sampler", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

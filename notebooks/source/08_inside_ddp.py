@@ -21,6 +21,16 @@
 # </details>
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("08_inside_ddp", before=None)  # your letters
+
+# %% [markdown]
 # The line of lesson 01 that this lesson opens:
 
 # %%
@@ -31,7 +41,7 @@ show("01_why_ddp/ddp.py", light="and 08")
 # %% [markdown]
 # ## One step, opened
 #
-# A step with DDP looks like a step on one GPU. Where do the ranks talk to each other? `run.calls` cannot say: these calls are made inside torch. But torch's profiler sees them. `trace()` records them, and the spans of time that the script names.
+# A step with DDP looks like a step on one GPU. Where do the ranks talk? `run.calls` cannot say: these calls are made inside torch. But torch's profiler sees them. `trace()` records them, and the spans of time that the script names.
 
 # %%
 show("08_inside_ddp/one_step.py", light=["trace()", "span("])
@@ -54,14 +64,14 @@ compare(guess, *silent)
 #
 # <details><summary>What travels when DDP wraps the model?</summary>
 #
-# How many parameter tensors each rank has (1 number), rank 0's shapes and strides (16), then the values: 38 parameters and 8 numbers of BatchNorm together, and its counter, an integer, on its own. A rank whose shapes differ from rank 0's raises ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `verify_params_across_processes`).
+# How many parameter tensors each rank has (1 number), rank 0's shapes and strides (16), then the values: 38 parameters and 8 numbers of BatchNorm together, and its counter, an integer, alone. A rank whose shapes differ from rank 0's raises ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `verify_params_across_processes`).
 #
 # </details>
 
 # %% [markdown]
 # ## A miniature DDP, in three parts
 #
-# What is the least that does the same? Part 1: average in the backward. A hook is a function that is called when something has happened; this one is called as soon as a parameter's gradient is ready.
+# What is the least that does the same? Part 1: average in the backward. A hook is a function that is called when something has happened; this one as soon as a parameter's gradient is ready.
 
 # %%
 show("08_inside_ddp/mini_hooks.py", light=["all_reduce(", "/=", "hook(", "seed(rank)"])
@@ -107,7 +117,7 @@ for run in parts:
 # %% [markdown]
 # ## Which gradients travel together
 #
-# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. From step 2 on, a bucket closes when it has reached `bucket_cap_mb`. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one takes a note, and then calls DDP's own.
+# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. From step 2 on, a bucket closes when it has reached `bucket_cap_mb`. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one takes a note, then calls DDP's own.
 
 # %%
 show(
@@ -150,7 +160,7 @@ show(
 )
 
 # %% [markdown]
-# > **Guess.** Five equal layers. Once all in one bucket, once a bucket for each layer. Which of the two has an exposed part?
+# > **Guess.** Five equal layers. Once all in one bucket, once a bucket for each layer. Which has an exposed part?
 
 # %%
 guess = None  # "one", "many" or "both"
@@ -180,7 +190,7 @@ views.timeline({"One bucket": runs["one"], "A bucket for each layer": runs["many
 #
 # <details><summary>Then why not a bucket for each parameter?</summary>
 #
-# Because each message has its price. DDP's default is 25 MiB, and 1 MiB for the first bucket, so that the first message starts early ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py), `_BucketCapacityConfig`).
+# Each message has its price. DDP's default is 25 MiB, and 1 MiB for the first bucket, so that the first message starts early ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py), `_BucketCapacityConfig`).
 #
 # </details>
 
@@ -204,7 +214,7 @@ views.timeline({"One bucket": runs["one"], "A bucket for each layer": runs["many
 # %% [markdown]
 # ## Break it
 #
-# Run the cell. From the report, name rank, line and cause. Then unfold.
+# From the report, name rank, line and cause.
 
 # %% tags=["raises-exception"]
 launch("08_inside_ddp/shapes.py", world_size=2)
@@ -249,6 +259,14 @@ with process_group() as device:
 # ## Exercise
 #
 # [Let gradients travel during the backward](../exercises/08_inside_ddp.ipynb) · 20 min · checked on real ranks: gradients, waits, overlap.
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("08_inside_ddp", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

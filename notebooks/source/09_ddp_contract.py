@@ -21,7 +21,17 @@
 # </details>
 
 # %% [markdown]
-# These are the lines of lesson 01 that this lesson explains. One goes through DDP, the other past it.
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("09_ddp_contract", before=None)  # your letters
+
+# %% [markdown]
+# The lines of lesson 01 that this lesson explains: one goes through DDP, the other past it.
 
 # %%
 from ddp_lessons import WorkerError, compare, launch, show, views
@@ -31,13 +41,13 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 # %% [markdown]
 # ## What DDP does, and when
 #
-# `DDP(model)` returns the **wrapper**. The model that you gave it is the **inner model**, `wrapper.module`.
+# `DDP(model)` returns the **wrapper**. Your model is the **inner model**, `wrapper.module`.
 #
 # | moment | what DDP does |
 # |---|---|
 # | wrapping | notes which parameters require a gradient; sends rank 0's parameters and buffers to all |
 # | forward of the wrapper | sends rank 0's buffers to all, unless the wrapper's last forward was under `no_grad` or `no_sync`; prepares the averaging |
-# | backward | averages the gradients of the parameters that it noted |
+# | backward | averages the gradients of the noted parameters |
 #
 # ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never looks at the weights again. What goes wrong outside this table stays wrong, in silence.
 
@@ -71,7 +81,7 @@ compare(guess, [round(rank.records[2].values["parameters"][0], 4) for rank in pa
 #
 # `args=["mended"]` chooses the mend.
 #
-# > **Guess.** In how many of the five traps do the ranks end with different weights? Vote, discuss, vote again.
+# > **Guess.** In how many of the five do the ranks end with different weights? Vote, discuss, vote again.
 
 
 # %%
@@ -89,11 +99,11 @@ one = launch("09_ddp_contract/divided.py", world_size=1)
 views.gap_panels(traps, mends, to={"divided": one})
 
 # %% [markdown]
-# Between the ranks, a gap that grows means: gradients are not averaged. A gap that stays means: weights were changed, and equal steps keep them apart. `divided` has no gap between ranks: its panel compares with one process, the only place where it shows.
+# Between the ranks, a gap that grows means: gradients are not averaged. A gap that stays means: weights were changed, and equal steps keep them apart. `divided` has no gap between ranks: its panel compares with one process, where alone it shows.
 #
 # <details><summary>A checkpoint has names, too</summary>
 #
-# The wrapper's `state_dict()` puts `module.` before each name, and a bare model knows no such name (next cell). Save `model.module.state_dict()`.
+# The wrapper's `state_dict()` puts `module.` before each name, which a bare model does not know (next cell). Save `model.module.state_dict()`.
 #
 # </details>
 
@@ -127,7 +137,7 @@ held = launch("09_ddp_contract/held.py", world_size=2)
 print("held.py:", held.values("local"), "then", held.values("averaged"))
 
 # %% [markdown]
-# The forward decides: it reads a flag, and prepares the averaging or not. `no_sync` lowers this flag. Some training loops set it by hand, between forward and backward (`flag raised between`). Too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
+# The forward decides: it reads a flag, and prepares the averaging or not. `no_sync` lowers this flag. Some loops set it by hand, between forward and backward (`flag raised between`). Too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
 #
 # `held.py`: a step under `no_sync`, then one without. The second backward averages all that `.grad` holds.
 
@@ -219,7 +229,7 @@ launch("09_ddp_contract/uneven.py", device="cpu", timeout=4)
 # <details><summary>Ranks, lines and cause</summary>
 #
 # - Rank 0, line 26, waits in the wrapper's forward to send its buffers. Rank 1 waits in the barrier, line 27. Rank 0 need not wait each time: after a forward under `no_grad`, the next sends nothing. Mend: `model.module(x)`.
-# - Rank 0 has made 5 steps and waits in the barrier, line 30. Rank 1 waits in its sixth backward, line 28. Mend: `with Join([model]):` around the loop. A rank that is done [takes part with zeros](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html).
+# - After 5 steps, rank 0 waits in the barrier, line 30. Rank 1 waits in its sixth backward, line 28. Mend: `with Join([model]):` around the loop. A rank that is done [takes part with zeros](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html).
 #
 # </details>
 
@@ -231,7 +241,7 @@ for script in ("evaluate", "uneven"):
 # %% [markdown]
 # ## Complete it
 #
-# A check of the gap between ranks, for your own training. Two lines are missing. You are done when both ranks record a gap of 1.
+# Check the gap between ranks in your own training. Two lines are missing. You are done when both ranks record a gap of 1.
 
 # %%
 # %%ranks -n 2
@@ -259,6 +269,14 @@ with process_group() as device:
 # ## Exercise
 #
 # [Accumulate gradients, send them once](../exercises/09_ddp_contract.ipynb) · 10 min · checked on real ranks: steps, gradients, all-reduces.
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("09_ddp_contract", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

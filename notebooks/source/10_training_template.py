@@ -21,7 +21,17 @@
 # </details>
 
 # %% [markdown]
-# These are the lines of lesson 01 that this lesson explains: the seed, and what rank 0 says.
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("10_training_template", before=None)  # your letters
+
+# %% [markdown]
+# The lines of lesson 01 that this lesson explains: the seed, and what rank 0 says.
 
 # %%
 from ddp_lessons import WorkerError, compare, launch, show, views
@@ -301,6 +311,14 @@ with process_group():
 #
 # - [Stop together](../exercises/10_training_template.ipynb) · 10 min · checked on real ranks.
 # - [Port a script](../exercises/10_training_template.ipynb) · 30 min · compared with one process.
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("10_training_template", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

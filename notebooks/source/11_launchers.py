@@ -21,6 +21,16 @@
 # </details>
 
 # %% [markdown]
+# ## What you know already
+#
+# Three questions, one minute.
+
+# %%
+from ddp_lessons import questions
+
+questions("11_launchers", before=None)  # your letters
+
+# %% [markdown]
 # These are the lines of lesson 01 that this lesson explains: somebody has to set these variables.
 
 # %%
@@ -243,6 +253,14 @@ if __name__ == "__main__":
 # `environ["RANK"] = str(rank)` and `environ["LOCAL_RANK"] = str(rank)`
 #
 # </details>
+
+# %% [markdown]
+# ## What you know now
+#
+# The same three questions.
+
+# %%
+questions("11_launchers", after=None)  # your letters
 
 # %% [markdown]
 # ## Without scrolling

@@ -162,6 +162,11 @@ MAY_IMPORT = {
     "checks.porting": set(),
     "checks.port_mistakes": {"checks", "checks.porting", "checks.stopping", "checks.values"},
     "checks.stopping": set(),
+    # what a lesson is for, and what its readers answered
+    "objectives": set(),
+    "objectives.sheets": {"checks", "checks.answers", "objectives"},
+    "objectives.asking": {"objectives", "objectives.sheets", "run"},
+    "objectives.gain": {"objectives", "objectives.sheets", "text"},
     # what a notebook sees
     "course": {"scripts"},
     "machine": {"course", "launcher", "placement", "run"},
@@ -182,6 +187,7 @@ MAY_IMPORT = {
             "machine",
             "meetings",
             "mismatch",
+            "objectives.asking",
             "page",
             "run",
             "source",
@@ -197,6 +203,7 @@ MAY_IMPORT = {
         "views.ends",
         "views.exposure",
         "views.gap",
+        "views.html",
         "views.messages",
         "views.player",
         "views.ring_states",
@@ -208,9 +215,12 @@ MAY_IMPORT = {
     "": {
         *("checks.grade", "checks.verdict"),
         *("engines.forkserver", "guess", "launcher", "machine", "magic", "page", "run", "source"),
-        *("submission", "views"),
+        *("objectives.asking", "submission", "views"),
     },
-    "__main__": {"checks", "checks.grade", "checks.verdict", "machine"},
+    "__main__": {
+        *("checks", "checks.grade", "checks.verdict", "machine", "objectives"),
+        "objectives.gain",
+    },
 }
 
 MAY_TOUCH_PROCESSES = {
