@@ -14,7 +14,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 MOST_WORDS = 1200
-CODE_CELLS = (8, 20)
+CODE_CELLS = (10, 22)  # with the two that ask the questions
 MEDIAN_LINES, MOST_LINES, MOST_RANKS_LINES = 4, 8, 14
 MOST_TERMS = 5
 WORDS_TO_AVOID = r"\b(simply|just|easy|obviously|of course)\b"
@@ -196,6 +196,25 @@ def guesses(notebook: NotebookNode) -> list[str]:
             compared = re.search(rf"\bcompare\(\s*{asked[1]}\b", rest)
             open_guess = None if compared else asked[1]
     return found + ([f"{open_guess} is asked for and never compared"] if open_guess else [])
+
+
+def asks(notebook: NotebookNode, lesson: str) -> list[str]:
+    """The lesson's questions are its first code cell, below Recall, and stand just before the
+    questions without scrolling; their answers are left to the reader."""
+    cells, found = notebook.cells, []
+    wanted = {when: f'questions("{lesson}", {when}=None)' for when in ("before", "after")}
+    calls = [(n, c.source) for n, c in enumerate(cells) if "questions(" in c.source]
+    calls = [(n, source) for n, source in calls if cells[n].cell_type == "code"]
+    if len(calls) != 2 or not all(
+        call in source for (_, source), call in zip(calls, wanted.values(), strict=True)
+    ):
+        return [f"{' and then '.join(wanted.values())}, once each: found {len(calls)}"]
+    if calls[0][1] != code(notebook)[0].source:
+        found.append("the questions before the lesson are not in its first code cell")
+    below = cells[calls[1][0] + 1].source if len(cells) > calls[1][0] + 1 else ""
+    if not below.startswith("## Without scrolling"):
+        found.append("the questions after the lesson are not just before 'Without scrolling'")
+    return found
 
 
 def tone(notebook: NotebookNode) -> list[str]:

@@ -72,6 +72,11 @@ def test_lessons_from_02_on_open_with_recall(path: Path):
     expect_none(name(path), limits.recall(READ[path]))
 
 
+@every(LESSONS)
+def test_every_lesson_asks_its_questions_before_and_after(path: Path):
+    expect_none(name(path), limits.asks(READ[path], path.stem))
+
+
 @every(NOTEBOOKS)
 def test_every_link_leads_somewhere(path: Path):
     text = "\n".join(limits.markdown(READ[path]))

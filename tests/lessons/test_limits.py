@@ -39,6 +39,15 @@ def lines(number: int, head: str = "x") -> NotebookNode:
     return cell("\n".join([head] + ["x"] * (number - 1)))
 
 
+BEFORE = cell('from ddp_lessons import questions\n\nquestions("06_a", before=None)')
+AFTER = cell('questions("06_a", after=None)  # your letters')
+NOW = text("## Without scrolling\n\n1. Why?")
+
+
+def asks_of_a_lesson(notebook: NotebookNode) -> list[str]:
+    return limits.asks(notebook, "06_a")
+
+
 BROKEN = {
     "a cell that never ran": (limits.executed, book(cell("x", count=None))),
     "cells in another order": (limits.executed, book(cell("x", count=2), cell("y", count=1))),
@@ -64,8 +73,8 @@ BROKEN = {
             *[cell("x") for _ in range(10)],
         ),
     ),
-    "7 code cells": (limits.length, book(*[cell("x") for _ in range(7)])),
-    "21 code cells": (limits.length, book(*[cell("x") for _ in range(21)])),
+    "9 code cells": (limits.length, book(*[cell("x") for _ in range(9)])),
+    "23 code cells": (limits.length, book(*[cell("x") for _ in range(23)])),
     "a median of 5 lines": (limits.cell_sizes, book(*[lines(5) for _ in range(3)])),
     "9 lines": (limits.cell_sizes, book(lines(1), lines(1), lines(9))),
     "15 lines on the ranks": (limits.cell_sizes, book(lines(1), lines(1), lines(15, "%%ranks"))),
@@ -93,6 +102,21 @@ BROKEN = {
         limits.guesses,
         book(cell("sum_guess = None"), cell("compare(guess, 3)")),
     ),
+    "no questions before": (asks_of_a_lesson, book(AFTER, NOW)),
+    "no questions after": (asks_of_a_lesson, book(BEFORE, NOW)),
+    "questions before and no others": (asks_of_a_lesson, book(BEFORE, BEFORE, NOW)),
+    "after first": (asks_of_a_lesson, book(AFTER, BEFORE, NOW)),
+    "another lesson's questions": (
+        asks_of_a_lesson,
+        book(cell('questions("07_b", before=None)'), AFTER, NOW),
+    ),
+    "answers given away": (
+        asks_of_a_lesson,
+        book(cell('questions("06_a", before="abc")'), AFTER, NOW),
+    ),
+    "questions below the first run": (asks_of_a_lesson, book(cell("x"), BEFORE, AFTER, NOW)),
+    "questions amid the lesson": (asks_of_a_lesson, book(BEFORE, AFTER, cell("x"), NOW)),
+    "questions at the very end": (asks_of_a_lesson, book(BEFORE, NOW, AFTER)),
     "a word to avoid": (limits.tone, book(text("Simply call it."))),
     "of course": (limits.tone, book(text("It is, of course, three."))),
 }
@@ -114,10 +138,17 @@ def test_a_good_lesson_passes_every_limit():
         *[cell("x", count=number) for number in range(5, 11)],
         text("```\n" + "word " * 2000 + "\n# not a title\n```\nThe justified, uneasy course."),
     )
+    # its lesson is a second argument
+    others = {asks_of_a_lesson}
     every = [getattr(limits, name) for name in dir(limits) if not name.startswith("_")]
-    for rule in {rule for rule, _ in BROKEN.values()}:
+    for rule in {rule for rule, _ in BROKEN.values()} - others:
         assert rule in every
         assert rule(notebook) == [], rule.__name__
+
+
+def test_a_lesson_that_asks_before_and_after_passes():
+    lesson = book(text(RECALL), text("## What you know already"), BEFORE, cell("x"), AFTER, NOW)
+    assert asks_of_a_lesson(lesson) == []
 
 
 def test_a_headline_may_stand_in_two_paragraphs():
