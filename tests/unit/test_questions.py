@@ -370,6 +370,15 @@ def test_a_write_that_fails_half_way_leaves_the_old_sheet(monkeypatch, notebook)
     assert [path.name for path in SHEET.parent.iterdir()] == [SHEET.name]
 
 
+def test_a_sheet_is_replaced_and_never_half_written(notebook):
+    """Who reads meanwhile, or has the file open, sees the old sheet or the new one."""
+    questions(LESSON, before=WRONG)
+    with SHEET.open(encoding="utf-8") as old:
+        questions(LESSON, before="???")
+        assert json.load(old)["before"] == WRONG
+    assert stored()["before"] == "???"
+
+
 MANY = """
 import sys
 from ddp_lessons import questions
