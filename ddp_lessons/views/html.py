@@ -47,7 +47,7 @@ font-size:var(--jp-code-font-size,13px)}}
 .ddp .ddp-soft{{color:{_SOFT}}}
 .ddp .ddp-asked>li{{margin:.4em 0}}
 .ddp .ddp-asked ul{{margin:0;padding-left:1.2em;list-style:none}}
-.ddp .ddp-mark{{font-weight:600}}
+.ddp .ddp-mark{{font-weight:600;margin-right:.4em}}
 .ddp summary{{cursor:pointer;color:{_SOFT}}}
 .ddp-k{{color:var(--jp-mirror-editor-keyword-color,#008000);font-weight:600}}
 .ddp-s{{color:var(--jp-mirror-editor-string-color,#a22)}}
