@@ -104,7 +104,7 @@ BROKEN = {
     ),
     "no questions before": (asks_of_a_lesson, book(AFTER, NOW)),
     "no questions after": (asks_of_a_lesson, book(BEFORE, NOW)),
-    "questions before and no others": (asks_of_a_lesson, book(BEFORE, BEFORE, NOW)),
+    "questions before and no others": (asks_of_a_lesson, book(BEFORE, cell(BEFORE.source), NOW)),
     "after first": (asks_of_a_lesson, book(AFTER, BEFORE, NOW)),
     "another lesson's questions": (
         asks_of_a_lesson,
