@@ -51,6 +51,11 @@ CAUSES = {
     "missing": MISSING,
     "unpaired": "Each send needs one recv on the other side. On gloo both must have the same tag.",
 }
+ASTRAY = (
+    "The calls stand on different lines. Calls meet in the order in which each rank makes them, so "
+    "look for a call that only some ranks make."
+)
+ELSEWHERE = ("shape", "dtype", "reduce op", "length")  # root and detail often differ by an if
 
 
 def explain(run: Run) -> tuple[int | None, str]:
@@ -62,8 +67,18 @@ def explain(run: Run) -> tuple[int | None, str]:
     for group in groups:
         lines += described(run, group)
     lines += parting(run, meeting)
-    lines.append(f"  {CAUSES.get(kind_of(meeting), CAUSES['count'])}")
+    lines.append(f"  {cause(meeting)}")
     return odd_one(meeting, groups), "\n".join(lines)
+
+
+def cause(meeting: Meeting) -> str:
+    """What usually makes such calls meet. Two lines are often two steps of the script."""
+    kind = kind_of(meeting)
+    usual = CAUSES.get(kind, CAUSES["count"])
+    lines = {(call.file, call.line) for call in meeting.calls}
+    if kind in ELSEWHERE and len(lines) > 1:
+        return f"{ASTRAY} If they are meant for each other: {usual[0].lower()}{usual[1:]}"
+    return usual
 
 
 def kind_of(meeting: Meeting) -> str:

@@ -108,6 +108,18 @@ def test_calls_that_do_not_fit_together_are_named_with_both_sides_and_lines(scri
     assert str(error).splitlines()[0] == f"script.py: {said}"
 
 
+def test_two_lines_whose_shapes_differ_are_perhaps_not_meant_for_each_other(script):
+    aside = """
+        if rank == 0:
+            dist.all_reduce(x[:1])
+        dist.all_reduce(x)
+        """
+    error = mismatch(script(HEAD + aside.lstrip("\n")))
+    *_, cause = str(error).splitlines()
+    assert "line 10; [2] on rank 1, line 11." in str(error).splitlines()[0]
+    assert "a call that only some ranks make. If they are meant for each other: all" in cause
+
+
 def test_the_report_has_each_sides_call_its_source_line_and_the_rule(script):
     error = mismatch(script(HEAD + CASES["op"][1].lstrip("\n")))
     assert str(error).splitlines()[1:] == [
