@@ -25,16 +25,16 @@ class Lesson:
 
 
 LESSONS = (
-    Lesson("00_start_here", "Start real workers from a notebook", 20),
-    Lesson("01_why_ddp", "Train one model on two ranks", 25),
+    Lesson("00_start_here", "Start real workers from a notebook", 25),
+    Lesson("01_why_ddp", "Train one model on two ranks", 30),
     Lesson("02_process_groups", "Form a process group", 30),
-    Lesson("03_rank_and_world_size", "Place ranks on machines and devices", 30),
+    Lesson("03_rank_and_world_size", "Place ranks on machines and devices", 40),
     Lesson("04_collectives", "Move tensors between ranks", 40),
     Lesson("05_ring_all_reduce", "Build an all-reduce from sends", 40, ranks=4),
-    Lesson("06_gradient_averaging", "Average gradients across ranks", 40),
+    Lesson("06_gradient_averaging", "Average gradients across ranks", 50),
     Lesson("07_distributed_sampler", "Give every rank its samples", 40),
     Lesson("08_inside_ddp", "Look inside DDP", 40),
-    Lesson("09_ddp_contract", "Know what DDP does not do", 35),
+    Lesson("09_ddp_contract", "Know what DDP does not do", 45),
     Lesson("10_training_template", "Train so that a kill costs nothing", 45),
     Lesson("11_launchers", "Start one script in every way", 40),
 )

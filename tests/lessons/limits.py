@@ -17,6 +17,12 @@ MOST_WORDS = 1200
 CODE_CELLS = (10, 22)  # with the two that ask the questions
 MEDIAN_LINES, MOST_LINES, MOST_RANKS_LINES = 4, 8, 14
 MOST_TERMS = 5
+# A lesson's minutes are counted from what there is to read and to do, not measured on readers.
+WORDS_A_MINUTE, SCRIPT_LINES_A_MINUTE, OTHER_LINES_A_MINUTE = 170, 12, 20
+MINUTES_FOR_PART = {"# ": 2, "## Recall": 2, "## Break it": 2, "## Complete it": 4}
+MINUTES_FOR_PART["## Checkpoint"] = 9
+MINUTES_FOR_GUESS, MINUTES_FOR_PICTURE = 1, 0.75
+MINUTES_MAY_BE_OFF = 0.25  # of what the headline says
 WORDS_TO_AVOID = r"\b(simply|just|easy|obviously|of course)\b"
 
 HEADLINE = re.compile(
@@ -37,6 +43,11 @@ MACHINE_BOUND = {
 
 def markdown(notebook: NotebookNode) -> list[str]:
     return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def unfenced(notebook: NotebookNode) -> str:
+    """The markdown without what stands in fences, such as commands."""
+    return re.sub(r"^```.*?^```", "", "\n".join(markdown(notebook)), flags=re.M | re.S)
 
 
 def code(notebook: NotebookNode) -> list[NotebookNode]:
@@ -123,6 +134,31 @@ def length(notebook: NotebookNode) -> list[str]:
     return found + ([] if low <= cells <= high else [f"{cells} code cells, not {low} to {high}"])
 
 
+def counted_minutes(notebook: NotebookNode) -> float:
+    """How long a reader is likely to need: words, lines, and what there is to do."""
+    words = len(prose(notebook)) / WORDS_A_MINUTE
+    text = "\n" + unfenced(notebook)
+    parts = sum(each * text.count(f"\n{mark}") for mark, each in MINUTES_FOR_PART.items())
+    looking = 0.0
+    for cell in code(notebook):
+        looking += MINUTES_FOR_GUESS * ("guess = None" in cell.source)
+        looking += len(cell.source.splitlines()) / OTHER_LINES_A_MINUTE
+        shows = re.search(r"^show\(", cell.source, re.MULTILINE)
+        rate = SCRIPT_LINES_A_MINUTE if shows else OTHER_LINES_A_MINUTE
+        for out in cell.outputs:
+            told = out.get("text") or out.get("data", {}).get("text/plain", out.get("evalue", ""))
+            drawn = "image/png" in out.get("data", {})
+            looking += MINUTES_FOR_PICTURE if drawn else len(told.splitlines()) / rate
+    return words + parts + looking
+
+
+def minutes_hold(notebook: NotebookNode) -> list[str]:
+    match, counted = headline(notebook), counted_minutes(notebook)
+    if not match or abs(counted / int(match["minutes"]) - 1) <= MINUTES_MAY_BE_OFF:
+        return []
+    return [f"the headline says {match['minutes']} min, and there is work for {counted:.0f}"]
+
+
 def cell_sizes(notebook: NotebookNode) -> list[str]:
     sizes = [len(cell.source.splitlines()) for cell in code(notebook)]
     median = statistics.median(sizes)
@@ -135,8 +171,7 @@ def cell_sizes(notebook: NotebookNode) -> list[str]:
 
 
 def headings(notebook: NotebookNode) -> list[str]:
-    text = re.sub(r"^```.*?^```", "", "\n".join(markdown(notebook)), flags=re.M | re.S)
-    titles = re.findall(r"^# .+", text, re.MULTILINE)
+    titles = re.findall(r"^# .+", unfenced(notebook), re.MULTILINE)
     first = markdown(notebook)[0] if markdown(notebook) else ""
     if len(titles) != 1 or not first.startswith("# ") or notebook.cells[0].source != first:
         return [f"one title, in the first line of the first cell; found {titles}"]

@@ -24,6 +24,7 @@ TEMPLATE = [
     limits.promises,
     limits.length,
     limits.cell_sizes,
+    limits.minutes_hold,
     limits.guesses,
 ]
 

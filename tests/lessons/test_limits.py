@@ -9,7 +9,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-HEAD = "# Average gradients\n\nYou will average. · 40 min · 2 ranks on any laptop · needs 03"
+HEAD = "# Average gradients\n\nYou will average. · 5 min · 2 ranks on any laptop · needs 03"
 RECALL = "**Recall.** <details><summary>Who?</summary>x</details> What? When?"
 
 
@@ -78,6 +78,8 @@ BROKEN = {
     "a median of 5 lines": (limits.cell_sizes, book(*[lines(5) for _ in range(3)])),
     "9 lines": (limits.cell_sizes, book(lines(1), lines(1), lines(9))),
     "15 lines on the ranks": (limits.cell_sizes, book(lines(1), lines(1), lines(15, "%%ranks"))),
+    "twice the minutes": (limits.minutes_hold, book(text("word " * 170 * 8))),
+    "half the minutes": (limits.minutes_hold, book()),
     "two titles": (limits.headings, book(text("# Again"))),
     "no headline": (limits.promises, new_notebook(cells=[text("# Title")])),
     "no minutes": (limits.promises, new_notebook(cells=[text("You will x. · 2 ranks")])),
