@@ -3,7 +3,7 @@
 #
 # You will start processes from this notebook, read what each of them did, and see that they share no memory.
 #
-# 20 min · 2 ranks on any laptop · needs no other lesson · new terms: worker, rank, world size, record
+# 25 min · 2 ranks on any laptop · needs no other lesson · new terms: worker, rank, world size, record
 #
 # Run each cell with Shift+Enter, from top to bottom. The page comes with the outputs of another machine. To guess before you see, first choose *Edit, Clear Outputs of All Cells*, here and in every lesson.
 
@@ -54,7 +54,7 @@ compare(guess, sum(len(rank.stdout.splitlines()) for rank in run))
 #
 # <details><summary>Which process ran what?</summary>
 #
-# `launch()` started two new processes. The process behind this notebook, called the kernel, ran no line of the script. It waited, collected what the workers printed, and showed it in rank order. Then the workers were gone.
+# `launch()` started two new processes. The kernel, which is the process behind this notebook, ran no line of the script. It waited, collected what the workers printed, and showed it in rank order. Then the workers were gone.
 #
 # </details>
 
@@ -106,7 +106,7 @@ views.memories(run, "x")
 # %% [markdown]
 # ## Contrast: load on one rank, load on every rank
 #
-# A cell whose first line is `%%ranks` runs its own code on several ranks: `-n 2` on two. `-o one` keeps the Run under the name `one`. The code goes into a file first, so the ranks see nothing of this notebook: no variable, no import. (The first import of this notebook makes `%%ranks` known. After a restart, run it again.)
+# A cell whose first line is `%%ranks` runs its own code on several ranks: `-n 2` on two. `-o one` keeps the Run under the name `one`. The code goes into a file first, so the ranks see nothing of this notebook: no variable, no import. (The import in the first cell makes `%%ranks` known. After a restart of the kernel, run that cell again.)
 
 # %%
 # %%ranks -n 2 -o one
@@ -126,7 +126,7 @@ x = [1, 2, 3]
 record("x", total=sum(x))
 
 # %% [markdown]
-# What a rank uses, it must load itself, or another rank must send it.
+# A rank must load what it uses, or another rank must send it.
 
 # %% [markdown]
 # ## Rank order is not time order

@@ -3,7 +3,7 @@
 #
 # You will train a network in one process and then on two ranks, see which lines change, and read where the memory goes.
 #
-# 25 min · 2 ranks on any laptop · needs 00 · new terms: DDP, replica, global batch, DataParallel
+# 30 min · 2 ranks on any laptop · needs 00 · new terms: DDP, replica, global batch, DataParallel
 
 # %% [markdown]
 # ## What you know already
@@ -63,7 +63,7 @@ single.values("steps"), double.values("steps")
 # %% [markdown]
 # <details><summary>Is it faster?</summary>
 #
-# Not here. The ranks share this computer's cores, and to start them takes longer than to train. The gain comes when each rank has a GPU of its own, and half a batch takes much less time than the whole.
+# Not here. The ranks share this computer's cores, and starting them takes longer than training. The gain comes when each rank has a GPU of its own, and half a batch takes much less time than the whole.
 #
 # </details>
 
@@ -104,7 +104,7 @@ compare(guess, round(first / second))
 #
 # <details><summary>What does DDP pay for the balance?</summary>
 #
-# Every rank holds its own optimizer state, and memory in which its gradients travel (the buckets). In sum, DDP holds more. But no rank holds more than the others, so adding ranks never makes the first one overflow.
+# Every rank holds its own optimizer state, and memory in which its gradients travel (the buckets). In total, DDP holds more. But no rank holds more than the others, so adding ranks never makes the first one overflow.
 #
 # </details>
 
@@ -163,7 +163,7 @@ launch("01_why_ddp/bad_column.py", world_size=2)
 # %% [markdown]
 # <details><summary>Rank, line and cause</summary>
 #
-# Rank 1, line 19: its inputs have 9 columns, the model takes 8. Somebody gave the second half a column too many. Rank 0 had good data.
+# Rank 1, line 19: its inputs have 9 columns, the model takes 8. The second half was given one column too many. Rank 0 had good data.
 #
 # </details>
 

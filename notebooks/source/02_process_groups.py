@@ -113,7 +113,7 @@ run
 # %% [markdown]
 # ## Contrast: a kernel alone
 #
-# This notebook's kernel is one process. Here it says that it is rank 0 of 2, and nobody starts rank 1. A short limit saves you from waiting for half an hour.
+# This notebook's kernel, the process that runs its cells, is one process. Here it says that it is rank 0 of 2, and nobody starts rank 1. A short limit saves you from waiting for half an hour.
 
 # %%
 from datetime import timedelta
@@ -126,7 +126,7 @@ except dist.DistStoreError as error:
     print(error)
 
 # %% [markdown]
-# One of two came. (The store counts whole seconds, and one more.) A cell runs in one process, and a group of two wants two. Without `rank` and `world_size` the call fails at once: nobody has set `RANK` in this kernel.
+# One of two came. (The store counts whole seconds, and adds one.) A cell runs in one process, and a group of two wants two. Without `rank` and `world_size` the call fails at once: nobody has set `RANK` in this kernel.
 
 # %% [markdown]
 # ## Break it

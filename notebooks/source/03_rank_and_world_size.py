@@ -3,7 +3,7 @@
 #
 # You will read a rank's place from its environment, give every rank a device of its own, and let one rank do what must be done once.
 #
-# 30 min · 2 ranks on any laptop, 4 and 64 in single cells · needs 02 · new terms: local rank, node, barrier, deadlock
+# 40 min · 2 ranks on any laptop, 4 and 64 in single cells · needs 02 · new terms: local rank, node, barrier, deadlock
 
 # %% [markdown]
 # ## Recall
@@ -261,7 +261,7 @@ questions("03_rank_and_world_size", after=None)  # your letters
 #
 # - **On NCCL.** Call `torch.cuda.set_device(local_rank)` and pass `device_id=` to `init_process_group`. Otherwise a later `.to("cuda")` means `cuda:0` on every rank. The cell under *Break it* asks for the CPU because NCCL [builds its barrier from an all-reduce](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/distributed_c10d.py): the two different calls may pair up there and give a wrong sum.
 # - **device_ids.** `DDP(model, device_ids=[local_rank])` names the one GPU of this rank: the local rank again, not the rank.
-# - **Many machines.** `torchrun` sets the four variables of the table on every node. So a script reads them. To compute them, as above, is for understanding only.
+# - **Many machines.** `torchrun` sets the four variables of the table on every node. So a script should read them. Computing them, as above, is for understanding only.
 # - **Fine print.** If each node has a disk of its own, let local rank 0 prepare the file there. Checkpoints are different: one writer in all.
 
 # %% [markdown]

@@ -99,7 +99,7 @@ views.ring(half)
 #
 # <details><summary>Why <code>batch_isend_irecv</code>?</summary>
 #
-# Every rank must send and receive at the same time. It starts both, and returns a list of what you wait for.
+# Every rank must send and receive at the same time. A `P2POp` describes one of the two. `batch_isend_irecv` starts both, and returns a list of what you wait for.
 #
 # </details>
 
@@ -116,7 +116,7 @@ compare(guess, 2 * sum(sent(half)))
 views.links({"through rank 0": naive, "ring": half}, half="ring")
 
 # %% [markdown]
-# The second half sends as many bytes as the first, so the ring sends no byte less. It spreads them: no link is idle, and no rank sends more than another.
+# The second half sends as many bytes as the first, so the ring does not send fewer bytes. It spreads them: no link is idle, and no rank sends more than another.
 #
 # Now with 840 numbers, S = 6,720 bytes, on 2 to 8 ranks.
 
@@ -160,7 +160,7 @@ compare(guess, min(odd[1].values("chunks")[0]))
 [(run.values("chunks")[0], all(run.values("equal"))) for run in odd]
 
 # %% [markdown]
-# Always the same sum. An empty chunk still makes its rounds, and one rank alone sends nothing.
+# The sum is right each time. An empty chunk still makes its rounds, and one rank alone sends nothing.
 #
 # <details><summary>How many bytes did <code>all_gather</code> send?</summary>
 #
@@ -183,7 +183,7 @@ compare(guess, len(messages))
 messages.count(0)  # empty ones
 
 # %% [markdown]
-# Most of them carry nothing. And each rank sends only after its last message has come: in the whole ring 14 steps wait for one another. Through rank 0 a number is passed on only twice, in and out, but rank 0 handles all 14 messages, one after another. A message has a price even when it is empty, so for small tensors on many ranks other ways win. NCCL changes its way [with the size](https://github.com/NVIDIA/nccl/issues/754), among others to a tree.
+# Most of them carry nothing. And each rank sends only after its last message has come: in the whole ring 14 steps wait for one another. Through rank 0 a number is passed on only twice, in and out, but rank 0 handles all 14 messages, one after another. A message has a price even when it is empty, so for small tensors on many ranks other algorithms win. NCCL chooses its algorithm [by the size](https://github.com/NVIDIA/nccl/issues/754); one of them is a tree.
 
 # %% [markdown]
 # ## Break it: everybody sends first

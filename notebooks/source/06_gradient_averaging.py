@@ -3,7 +3,7 @@
 #
 # You will train on two ranks exactly as on one process, averaging gradients by hand, and find the mistakes that raise no error.
 #
-# 40 min · 2 ranks on any laptop · needs 03, 04, 05 · new terms: local gradient, parameter gap, buffer
+# 50 min · 2 ranks on any laptop · needs 03, 04, 05 · new terms: local gradient, parameter gap, buffer
 
 # %% [markdown]
 # ## Recall
@@ -109,7 +109,7 @@ for name in ("gradient", "parameters"):
 # %% [markdown]
 # ## Contrast: average the loss
 #
-# It looks like a shortcut: one number travels.
+# It looks like a shortcut: only one number travels.
 
 # %%
 show("06_gradient_averaging/loss_first.py", light=["x =", "all_reduce", "/=", "backward()"])

@@ -132,7 +132,7 @@ views.sampler(length=10, world_size=4)
 #
 # <details><summary>What you can find</summary>
 #
-# Multiples of 4. `drop_last` leaves out what does not divide, in place of padding. With `shuffle`, other samples are left out in other epochs.
+# Multiples of 4. `drop_last` leaves out what does not divide, in place of padding. With `shuffle`, the epoch decides which ones are left out.
 #
 # </details>
 

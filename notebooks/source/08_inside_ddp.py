@@ -60,7 +60,7 @@ compare(guess, *silent)
 [(event["during"], event["event"].partition(":")[2], event["numbers"]) for event in events]
 
 # %% [markdown]
-# Each row: in which span, which collective, of how many numbers. All 38 gradients travel in the backward, in one all-reduce. `optimizer.step()` sends nothing: each rank takes the step that its own gradients tell.
+# Each row: in which span, which collective, of how many numbers. All 38 gradients travel in the backward, in one all-reduce. `optimizer.step()` sends nothing: each rank takes the step that its own gradients give.
 #
 # <details><summary>What travels when DDP wraps the model?</summary>
 #
@@ -71,7 +71,7 @@ compare(guess, *silent)
 # %% [markdown]
 # ## A miniature DDP, in three parts
 #
-# What is the least that does the same? Part 1: average in the backward. A hook is a function that is called when something has happened; this one as soon as a parameter's gradient is ready.
+# What is the least that does the same? Part 1: average in the backward. The hook of lesson 06, on every parameter: torch calls it as soon as the gradient is ready.
 
 # %%
 show("08_inside_ddp/mini_hooks.py", light=["all_reduce(", "/=", "hook(", "seed(rank)"])
@@ -110,7 +110,7 @@ for run in parts:
     print(run.script, {n: equal(run, n) for n in ("gradients", "parameters", "buffers")})
 
 # %% [markdown]
-# Equal starts and equal gradients make equal steps. Buffers have no gradient: BatchNorm works them out from each rank's own samples. Which ones hold? DDP says: rank 0's.
+# Equal starts and equal gradients make equal steps. Buffers have no gradient: BatchNorm works them out from each rank's own samples. Which ones count? DDP says: rank 0's.
 #
 # The miniature is right, and slow. It sends a message for each parameter, and the backward stands still until it has come.
 
@@ -229,7 +229,7 @@ launch("08_inside_ddp/shapes.py", world_size=2)
 # %% [markdown]
 # ## Complete it
 #
-# The first layer is trained already and shall stay as it is. The others shall have a bucket each. Two lines are missing. You are done when both ranks record three buckets of 256 bytes.
+# The first layer is already trained and must stay as it is. Give each of the others a bucket of its own. Two lines are missing. You are done when both ranks record three buckets of 256 bytes.
 
 # %%
 # %%ranks -n 2 -o mine

@@ -3,7 +3,7 @@
 #
 # You will walk into ten traps that DDP leaves open, see what each does to the ranks, and mend it.
 #
-# 35 min · 2 ranks on any laptop · needs 06, 07, 08 · new terms: wrapper, inner model, unused parameter
+# 45 min · 2 ranks on any laptop · needs 06, 07, 08 · new terms: wrapper, inner model, unused parameter
 
 # %% [markdown]
 # ## Recall
@@ -187,7 +187,7 @@ compare(guess, both.values("all_reduces")[0])
 # %% [markdown]
 # It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`, not `unfrozen.py`: there each rank keeps its local gradient.
 #
-# Used on rank 0 only: without `find_unused_parameters`, rank 0 waits in its backward for the others; with it, their gradient counts as 0.
+# Used on rank 0 only: without `find_unused_parameters`, rank 0 waits in its backward for the others; with it, the others' gradients count as 0.
 
 # %% [markdown]
 # ## Trap 8. Whose running mean?

@@ -105,7 +105,7 @@ for name in by_torchrun[1].records[0].values:
 print("CUDA_VISIBLE_DEVICES", *old.values("gpus"), "· arguments", *old.values("arguments"))
 
 # %% [markdown]
-# The old launcher is `torchrun` with one addition: `--local-rank` among the arguments, which each script had to parse. That is why it goes: the warning goes on by asking scripts to read `LOCAL_RANK` instead.
+# The old launcher is `torchrun` with one addition: `--local-rank` among the arguments, which each script had to parse. That is why it is on its way out: the rest of the warning asks scripts to read `LOCAL_RANK` instead.
 #
 # What stands in front of a command is part of the environment, which every process hands down. Both ranks see GPUs 2 and 3; the local rank chooses between them (lesson 03).
 
@@ -126,7 +126,7 @@ guess = None  # your number
 compare(guess, known.local_rank)
 
 # %% [markdown]
-# A dash is no underscore ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/launch.py)). Every rank would take the GPU of local rank 0. With `parse_args` the script stops with "unrecognized arguments". Read `os.environ["LOCAL_RANK"]`: that works under both.
+# A dash is not an underscore ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/launch.py)). Every rank would take the GPU of local rank 0. With `parse_args` the script stops with "unrecognized arguments". Read `os.environ["LOCAL_RANK"]`: that works under both.
 
 # %% [markdown]
 # ## Who started whom
@@ -291,5 +291,5 @@ questions("11_launchers", after=None)  # your letters
 #
 # - **On NCCL.** The same launchers and the same variables. A process that has used CUDA [must not be forked](https://docs.pytorch.org/docs/stable/notes/multiprocessing.html): the child could not use it. `mp.spawn` does not fork, and the worker server never uses CUDA.
 # - **Many machines.** The same `torchrun` line on each, as in the job file: with `--rdzv-backend=c10d`, and one `--rdzv-endpoint` that all can reach. The default backend wants another `--node-rank` on each.
-# - **Restarts.** In torch 2.13 all attempts under `torchrun` meet in one store, and the new ranks find addresses of the dead ones in it ([report](https://github.com/pytorch/pytorch/issues/135712)). `restart.py` under bare `torchrun`, 4 ranks on gloo, failed in 14 of 14 tries. With `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, which gives each attempt a store of its own, all of 14 went well. `launch()` keeps the attempts apart itself.
+# - **Restarts.** In torch 2.13 all attempts under `torchrun` meet in one store, and the new ranks find addresses of the dead ones in it ([report](https://github.com/pytorch/pytorch/issues/135712)). `restart.py` under bare `torchrun`, 4 ranks on gloo, failed in 14 of 14 tries. With `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, which gives each attempt a store of its own, all 14 went well. `launch()` keeps the attempts apart itself.
 # - **Fine print.** A restart cures what happens once. A mistake in the script comes back in each attempt.
