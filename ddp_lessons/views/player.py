@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ddp_lessons.page import live_page
+from ddp_lessons.views.moving import display_moving
 from ddp_lessons.views.theme import Picture
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ PAUSE = 1500  # milliseconds between two pictures while it plays
 class Player:
     """A still picture, and the frames of a moving one, each drawn when it is first looked at.
 
-    A cell that ends with it shows the still picture. In a live front end with ipywidgets the moving
-    one stands above it; its state need not be saved. repr is the sentence of the still picture.
+    A cell that ends with it shows the still picture, and in a live front end with ipywidgets the
+    moving one. repr is the sentence of the still picture.
     """
 
     still: Picture
@@ -31,11 +31,7 @@ class Player:
         return repr(self.still)
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        if live_page() is not None and (box := self.widget()) is not None:
-            display(box)
-        display(self.still)
+        display_moving(self.widget, self.still)
 
     def widget(self) -> VBox | None:
         """The moving picture, with its Play button and slider; None without ipywidgets."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ddp_lessons.page import live_page
+from ddp_lessons.views.moving import display_moving
 from ddp_lessons.views.theme import Picture
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ class Sliders:
     """A still picture, and one that `draw` makes anew, with all settings as keyword arguments.
 
     `settings` are the values to start from: a number for a slider, with its `limits`, or a truth
-    value for a box. A cell that ends with it shows the still picture. In a live front end with
-    ipywidgets the other one stands above it, and the still one is folded, for a page that is saved
-    without the state of its widgets. repr is the sentence of the still picture.
+    value for a box. A cell that ends with it shows the still picture, and in a live front end with
+    ipywidgets the other one. repr is the sentence of the still picture.
     """
 
     still: Picture
@@ -33,14 +32,7 @@ class Sliders:
         return repr(self.still)
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        if live_page() is None or (box := self.widget()) is None:
-            display(self.still)
-            return
-        display(box)
-        folded = f"<details><summary>as a still picture</summary>{self.still.html()}</details>"
-        display({"text/plain": repr(self.still), "text/html": folded}, raw=True)
+        display_moving(self.widget, self.still)
 
     def widget(self) -> VBox | None:
         """The picture that follows its sliders and boxes; None without ipywidgets."""

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ FOLDERS = ("notebooks", "solutions", "exercises")
 SHOTS = ROOT / "build" / "screenshots"
 # The first asks to be switched on; the second complains of each restart that it meets.
 SWITCHED_OFF = ("@jupyterlab/apputils-extension:announcements", "@jupyterlab/debugger-extension")
+WIDGET = "application/vnd.jupyter.widget-view+json"
 PATIENCE = 300_000  # milliseconds
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), "")
@@ -45,9 +46,9 @@ CELLS = """() => {
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """JupyterLab on a copy of the notebooks in `folder`, with settings of its own; yields its
-    address."""
+def served(folder: Path, without: Sequence[str] = ()) -> Iterator[str]:
+    """JupyterLab on a copy of the notebooks in `folder`, with settings of its own, and without
+    some of its extensions; yields its address."""
     for name in FOLDERS:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / "course" / name)
@@ -60,7 +61,8 @@ def served(folder: Path) -> Iterator[str]:
     }
     page_config = Path(own["JUPYTER_CONFIG_DIR"], "labconfig", "page_config.json")
     page_config.parent.mkdir(parents=True)
-    page_config.write_text(json.dumps({"disabledExtensions": dict.fromkeys(SWITCHED_OFF, True)}))
+    off = dict.fromkeys((*SWITCHED_OFF, *without), True)
+    page_config.write_text(json.dumps({"disabledExtensions": off}))
     env = {**os.environ, **own, "JUPYTER_PATH": str(Path(sys.prefix, "share", "jupyter"))}
     env.pop("PYTEST_CURRENT_TEST", None)  # a kernel that finds it captures no output of processes
     with socket.socket() as probe:

@@ -205,6 +205,7 @@ MAY_IMPORT = {
         "views.gap",
         "views.html",
         "views.messages",
+        "views.moving",
         "views.player",
         "views.ring_states",
         "views.shards",

@@ -269,19 +269,6 @@ def test_the_slider_turns_to_a_frame_and_draws_it_once():
     assert drawn == [9, 0, 2, 1]
 
 
-def test_where_nobody_looks_a_player_is_its_still_picture(monkeypatch):
-    shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
-    made = views.ring(ring(2))
-    made._ipython_display_()
-    assert shown == [made.still]
-    assert repr(made) == repr(made.still)
-    monkeypatch.setattr(player, "live_page", lambda: object())
-    made._ipython_display_()
-    assert len(shown) == 3
-    assert shown[-1] is made.still
-
-
 def test_without_ipywidgets_a_player_is_its_still_picture(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ipywidgets", None)
     assert views.ring(ring(2)).widget() is None

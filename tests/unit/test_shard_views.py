@@ -13,7 +13,7 @@ from torch.utils.data import DistributedSampler
 from ddp_lessons import views
 from ddp_lessons.placement import place
 from ddp_lessons.run import Rank, Record, Run
-from ddp_lessons.views import epochs, shard_grid, shards, sliders, theme
+from ddp_lessons.views import epochs, shard_grid, shards, theme
 from ddp_lessons.views.shards import Cell, Shards
 
 
@@ -274,24 +274,6 @@ def test_all_pictures_under_the_sliders_have_one_size_so_that_nothing_jumps():
         svg = shard_grid._sampler(length, world_size, 0, True, True, framed=True).svg
         sizes.add(re.search(r'viewBox="[^"]*"', svg)[0])
     assert len(sizes) == 1
-
-
-def test_where_nobody_looks_the_sliders_are_their_still_picture(monkeypatch):
-    shown = []
-    monkeypatch.setattr("IPython.display.display", lambda thing, **_: shown.append(thing))
-    made = views.sampler(10, 4)
-    made._ipython_display_()
-    assert shown == [made.still]
-    monkeypatch.setattr(sliders, "live_page", lambda: object())
-    made._ipython_display_()
-    assert len(shown) == 3
-    assert shown[-1]["text/plain"] == repr(made.still)
-    assert "<details><summary>" in shown[-1]["text/html"]
-    assert made.still.html() in shown[-1]["text/html"]
-    monkeypatch.setitem(__import__("sys").modules, "ipywidgets", None)
-    assert made.widget() is None
-    made._ipython_display_()
-    assert shown[-1] is made.still
 
 
 def test_samples_that_come_again_are_named_in_order_with_how_often():
