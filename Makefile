@@ -8,6 +8,9 @@ INSTALLED := $(VENV)/installed
 
 NOTEBOOKS = $(wildcard notebooks solutions)
 
+# Most tests wait for processes more than they compute. A file's tests stay together.
+TWO_AT_A_TIME := -n 2 --dist loadfile
+
 # A venv holds its own absolute path and a link to its interpreter: one that came along with a moved
 # clone, or has lost its interpreter, is made anew.
 ifneq ($(wildcard $(INSTALLED)),)
@@ -21,7 +24,7 @@ endif
 help:
 	@echo "make lab         open the course in JupyterLab (PORT=8890 insists on a port)"
 	@echo "make test        everything that proves the course: style, sources, tests, notebooks"
-	@echo "make test-all    the same with the slow tests, and the notebooks five times more"
+	@echo "make test-all    the same with the slow tests, and the notebooks 20 times more on a busy core"
 	@echo "make check       the fast part of make test"
 	@echo "make notebooks   build the notebooks from their sources (LESSONS=\"00_start_here ...\")"
 	@echo "make site        web pages of the lessons and solutions, in build/site"
@@ -54,16 +57,13 @@ lab: $(INSTALLED)
 test: $(INSTALLED)
 	$(PY) -m ruff check .
 	$(PY) tools/build.py --check
-	$(PY) -m pytest --nbval tests $(NOTEBOOKS)
+	$(PY) -m pytest $(TWO_AT_A_TIME) --nbval tests $(NOTEBOOKS)
 
 test-all: $(INSTALLED)
 	$(PY) -m ruff check .
 	$(PY) tools/build.py --check
-	$(PY) -m pytest --slow --nbval tests $(NOTEBOOKS)
-	@failed=0; for i in 1 2 3 4 5; do \
-		echo "notebooks, repeat $$i of 5"; \
-		$(PY) -m pytest --quiet --nbval $(NOTEBOOKS) || failed=1; \
-	done; exit $$failed
+	$(PY) -m pytest $(TWO_AT_A_TIME) --slow --nbval tests $(NOTEBOOKS)
+	$(PY) tools/repeat.py 20
 
 check: $(INSTALLED)
 	$(PY) -m ruff check .
