@@ -10,6 +10,7 @@ from ddp_lessons.run import Run, short
 from ddp_lessons.views.theme import (
     INK,
     LINE,
+    PAPER,
     SOFT,
     Picture,
     new_figure,
@@ -34,7 +35,9 @@ def gradient_arrows(parts: Run, whole: Run) -> Picture:
     figure = new_figure(7.4, 4.4)
     axes = plain_axes(figure)
     axes.set_aspect("equal")
-    axes.plot([0, big[0]], [0, big[1]], color=SOFT, alpha=0.35, lw=14, solid_capstyle="butt")
+    band = {"solid_capstyle": "butt", "zorder": 1}
+    for colour, lw, alpha in ((SOFT, 15, 1), (PAPER, 12.5, 1), (SOFT, 12.5, 0.3)):
+        axes.plot([0, big[0]], [0, big[1]], color=colour, lw=lw, alpha=alpha, **band)
     axes.plot([0, total[0]], [0, total[1]], color=INK, lw=1.6, ls=(0, (4, 2.5)))
     _head(axes, total, INK)
     for tip, who in _by_tip(own):
@@ -116,7 +119,7 @@ def _label(
         ha=side,
         va="center",
         color=INK,
-        fontsize=11,
+        fontsize=11.5,
         fontweight="bold" if bold else "normal",
     )
 

@@ -34,7 +34,7 @@ def time_axis(axes: object, run: Run, made: Layout) -> None:
         axes.annotate(told, (made.width, 0), (0, -3.5), ha="right", **look)
     key = signs(run, made, unit, is_cut)
     rows = ["   ·   ".join(key[at : at + 3]) for at in range(0, len(key), 3)]
-    axes.set_xlabel("\n".join(rows), color=INK, fontsize=9.5)
+    axes.set_xlabel("\n".join(rows), color=INK, fontsize=10)
 
 
 def cut(made: Layout) -> float:

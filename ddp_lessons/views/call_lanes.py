@@ -24,6 +24,7 @@ from ddp_lessons.views.theme import (
     LINE,
     PAPER,
     SOFT,
+    WIDE,
     Picture,
     new_figure,
     picture,
@@ -31,7 +32,6 @@ from ddp_lessons.views.theme import (
     rank_colour,
 )
 
-WIDE = 8.4  # inches
 LEAST = 0.035  # inches that the shortest bar takes
 ROW = 1.15  # bars: the distance of two rows of bars
 
@@ -59,7 +59,7 @@ def calls(run: Run) -> Picture:
     for lane, y in zip(made.lanes, tops, strict=True):
         _lane(axes, lane, y, made, per_inch)
     if len(made.met) <= LINKED:
-        _links(axes, made, tops)
+        _links(axes, made, tops, per_inch)
     if any(lane.open for lane in made.lanes) and len(run) <= LABELLED:
         _elsewhere(axes, made, tops, standings(run))
     time_axis(axes, run, made)
@@ -77,7 +77,7 @@ def heights(lanes: Sequence[Lane]) -> tuple[list[float], float]:
     """The middle of each lane's first row of bars, in inches from the top, and the whole height."""
     tops, y, bar = [], 0.05, thickness(len(lanes))
     for lane in lanes:
-        y += 0.19 * lane.levels + (0.06 if lane.levels else 0.03) + bar / 2
+        y += 0.2 * lane.levels + (0.06 if lane.levels else 0.03) + bar / 2
         tops.append(y)
         y += bar * ROW * (lane.rows - 0.5) + (0.14 if len(lanes) <= LABELLED else 0.04)
     return tops, y
@@ -106,7 +106,7 @@ def _lane(axes: object, lane: Lane, y: float, made: Layout, per_inch: float) -> 
             )
     for one in lane.labels:
         top, bar = y - high / 2, y + one.row * high * ROW
-        at = top - 0.03 - 0.19 * one.level
+        at = top - 0.03 - 0.2 * one.level
         if one.level or one.row:
             axes.plot([one.x] * 2, [at, bar], color=SOFT, lw=0.7, zorder=2.5)
         if one.left < one.x:
@@ -148,19 +148,23 @@ def _text(axes: object, x: float, y: float, text: str, bold: bool = False, **mor
     # The paper under it keeps the links from running through the letters.
     under = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6}
     weight = "bold" if bold else "normal"
-    axes.text(x, y, text, color=INK, fontsize=9, fontweight=weight, zorder=6, bbox=under, **more)
+    axes.text(x, y, text, color=INK, fontsize=10, fontweight=weight, zorder=6, bbox=under, **more)
 
 
-def _links(axes: object, made: Layout, tops: Sequence[float]) -> None:
+def _links(axes: object, made: Layout, tops: Sequence[float], per_inch: float) -> None:
     """A line between the calls that met, with a dot at each of them, when the last was called."""
     step = thickness(len(made.lanes)) * ROW
     rows = {(bar.call.rank, bar.call.seq): bar.row for lane in made.lanes for bar in lane.bars}
-    for meeting in made.met:
-        if len(meeting.calls) > 1:
-            x = meeting.last - made.zero
-            ys = [tops[c.rank] + rows[c.rank, c.seq] * step for c in meeting.calls]
-            axes.plot([x, x], [min(ys), max(ys)], color=SOFT, lw=1, zorder=1)
-            axes.plot([x] * len(ys), ys, "o", color=INK, mec=PAPER, ms=4.5, mew=0.7, zorder=4)
+    met = sorted((m for m in made.met if len(m.calls) > 1), key=lambda meeting: meeting.last)
+    times = [float("-inf"), *(meeting.last for meeting in met), float("inf")]
+    for meeting, before, after in zip(met, times, times[2:], strict=False):
+        # Dots that would lie on each other are small.
+        dense = min(meeting.last - before, after - meeting.last) < 0.07 * per_inch
+        x = meeting.last - made.zero
+        ys = [tops[c.rank] + rows[c.rank, c.seq] * step for c in meeting.calls]
+        axes.plot([x, x], [min(ys), max(ys)], color=SOFT, lw=0.6 if dense else 1, zorder=1)
+        size = {"ms": 3, "mew": 0.4} if dense else {"ms": 4.5, "mew": 0.7}
+        axes.plot([x] * len(ys), ys, "o", color=INK, mec=PAPER, zorder=4, **size)
 
 
 def _elsewhere(

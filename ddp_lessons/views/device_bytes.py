@@ -55,7 +55,7 @@ def bytes_per_device(runs: Mapping[str, Run]) -> Picture:
     for (title, device, _), x in zip(bars, positions, strict=True):
         for peak in measured(runs[title], device):
             axes.plot([x - 0.45, x + 0.45], [peak / 1e6] * 2, color=INK, lw=2, ls=(0, (2, 1)))
-            axes.text(x + 0.47, peak / 1e6, "measured", color=INK, fontsize=9, va="center")
+            axes.text(x + 0.47, peak / 1e6, "measured", color=INK, fontsize=10, va="center")
     # One process that fills several devices, or one device a rank.
     labels = [
         f"{'device' if runs[title].world_size == 1 else 'rank'} {device}"
@@ -111,7 +111,7 @@ def _label_kinds(axes: object, bars: list, positions: list[float]) -> None:
             level = max(middle, lowest)
             axes.plot([x + 0.39, x + 0.6], [middle, level], color=colour, lw=1.5)
             axes.text(x + 0.65, level, kind, va="center", color=INK, fontsize=10)
-            bottom, lowest = bottom + size, level + 1.3
+            bottom, lowest = bottom + size, level + 1.4
     axes.set_xlim(-0.6, x + 2.0)
 
 

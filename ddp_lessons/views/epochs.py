@@ -7,9 +7,8 @@ from typing import Any
 
 from ddp_lessons.run import Run
 from ddp_lessons.views.shards import Shards, recorded
-from ddp_lessons.views.theme import INK, LINE, RANKS, Picture, new_figure, picture, plain_axes
+from ddp_lessons.views.theme import INK, LINE, SERIES, Picture, new_figure, picture, plain_axes
 
-COLOURS = (*RANKS[3:], RANKS[2])  # the first two stand for ranks
 MARKERS = ("o", "s", "^", "D", "v", "X")
 
 
@@ -33,7 +32,12 @@ def samples_met(runs: Mapping[str, Run]) -> Picture:
         axes.plot(*_points(line), color=INK, lw=1.6, ls=(0, (4, 3)), clip_on=False)
         named.append((line, f"all ranks together{title}"))
     for index, (title, line) in enumerate(alone.items()):
-        look = {"color": COLOURS[index % 7], "marker": MARKERS[index % 6], "ms": 6, "lw": 2}
+        look = {
+            "color": SERIES[index % len(SERIES)],
+            "marker": MARKERS[index % 6],
+            "ms": 6,
+            "lw": 2,
+        }
         axes.plot(*_points(line), **look, clip_on=False)
         named.append((line, title))
     _label(axes, named)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from math import isfinite
 from typing import Any
 
 from ddp_lessons.run import Run, short
-from ddp_lessons.views.theme import INK, LINE, RANKS, Picture, new_figure, picture, plain_axes
+from ddp_lessons.views.theme import INK, LINE, SERIES, Picture, new_figure, picture, plain_axes
 
 SAME = 1e-6  # a gap under this is rounding
 MARKERS = ("o", "s", "^", "D", "v", "X")
@@ -25,14 +26,16 @@ def parameter_gap(runs: Mapping[str, Run | tuple[Run, Run]]) -> Picture:
     axes = plain_axes(figure)
     top = max(max(line) for line in found.values())
     highest = top if top >= SAME else 1.0  # rounding does not fill the picture
-    for index, line in enumerate(found.values()):
+    lines = list(found.values())
+    for index, line in enumerate(lines):
         axes.plot(
             range(1, len(line) + 1),
             line,
             color=_colour(index, line),
             marker=MARKERS[index % len(MARKERS)],
             ms=5,
-            lw=2,
+            # Of lines that lie on each other the lower one can be seen on both sides.
+            lw=6 if any(_touch(line, other) for other in lines[index + 1 :]) else 2,
             clip_on=False,
         )
     _label(axes, found, highest)
@@ -86,8 +89,15 @@ def _spread(lists: list[list[float]]) -> float:
 
 
 def _colour(index: int, line: list[float]) -> str:
-    """Ink for a line that is zero all along; the first two of the other colours stand for ranks."""
-    return INK if max(line) < SAME else RANKS[(3, 4, 5, 6, 7, 2)[index % 6]]
+    """Ink for a line that is zero all along."""
+    return INK if max(line) < SAME else SERIES[index % len(SERIES)]
+
+
+def _touch(line: list[float], other: list[float]) -> bool:
+    """Whether one line hides some part of the other."""
+    near = 0.01 * max(*line, *other, SAME)
+    same = [abs(one - two) < near for one, two in zip(line, other, strict=False)]
+    return any(map(all, pairwise(same)))
 
 
 def _label(axes: Any, found: Mapping[str, list[float]], highest: float) -> None:

@@ -26,6 +26,7 @@ def meeting(run: Run) -> Picture:
     figure, axes = _lanes(run, height=0.62)
     zero = min(rank.started for rank in run)
     last = max(rank.called for rank in run) - zero
+    end = max(rank.joined for rank in run) - zero
     for rank in run:
         y, colour = rank.rank, rank_colour(rank.rank)
         start, call, free = (t - zero for t in (rank.started, rank.called, rank.joined))
@@ -43,9 +44,11 @@ def meeting(run: Run) -> Picture:
         axes.plot([start], [y], "|", color=colour, ms=16, mew=3)
         axes.plot([free], [y], "o", color=colour, ms=9, zorder=4)
     axes.axvline(last, color=SOFT, lw=1.2, ls=(0, (3, 3)), zorder=0)
-    axes.text(last, -0.62, "the last rank calls ", ha="right", va="bottom", color=SOFT, fontsize=10)
-    axes.set_ylim(run.world_size - 0.45, -0.75)
-    _key(axes, run.world_size)
+    axes.text(last, -0.5, "the last rank calls ", ha="right", va="bottom", color=SOFT, fontsize=10)
+    _name_parts(axes, run, zero, end)
+    axes.set_xlim(-0.01 * end, 1.17 * end)
+    axes.set_ylim(run.world_size - 0.45, -0.95)
+    axes.set_xlabel("seconds", color=INK, fontsize=10)
     late = max(run, key=lambda rank: rank.called)
     waited = all(rank.joined >= late.called for rank in run)
     return picture(
@@ -55,13 +58,19 @@ def meeting(run: Run) -> Picture:
     )
 
 
-def _key(axes: object, size: int) -> None:
-    """Say once, under the lanes, what the three marks are."""
-    axes.set_xlabel(
-        "seconds  (tick: process started,  hatched: waiting in init_process_group,  dot: let go)",
-        color=INK,
-        fontsize=10,
-    )
+def _name_parts(axes: object, run: Run, zero: float, end: float) -> None:
+    """Say once what each part of a lane is: where it is longest."""
+    first = min(run, key=lambda rank: rank.called)
+    late = max(run, key=lambda rank: rank.called - rank.started)
+    under = {"color": INK, "fontsize": 10, "va": "center", "ha": "center"}
+    middle = (first.called + first.joined) / 2 - zero
+    paper = {"facecolor": PAPER, "edgecolor": "none", "pad": 2}
+    axes.text(middle, first.rank, "waits in init_process_group", bbox=paper, zorder=5, **under)
+    middle = (late.started + late.called) / 2 - zero
+    axes.text(middle, late.rank - 0.26, "started, has not called yet", **under)
+    for rank in run:
+        look = {"color": INK, "fontsize": 10, "va": "center"}
+        axes.text(rank.joined - zero + 0.02 * end, rank.rank, "goes on", **look)
 
 
 def moments(run: Run, name: str) -> Picture:
@@ -75,20 +84,21 @@ def moments(run: Run, name: str) -> Picture:
     figure, axes = _lanes(run, height=0.42)
     zero = min(min(found) for found in times.values() if found)
     for rank, found in times.items():
+        axes.axhline(rank, color=LINE, lw=1.2, zorder=0)
         for when in found:
             axes.plot([when - zero], [rank], "o", color=rank_colour(rank), ms=10)
             axes.annotate(
                 f"{(when - zero) * 1000:.0f} ms",
                 (when - zero, rank),
-                (9, 0),
+                (0, 8),
                 textcoords="offset points",
-                va="center",
+                ha="center",
                 color=INK,
                 fontsize=10,
             )
     axes.set_ylim(run.world_size - 0.5, -0.5)
     axes.margins(x=0.12)
-    axes.set_xlabel("time \N{RIGHTWARDS ARROW}", color=INK, fontsize=10, loc="left")
+    axes.set_xlabel("time \N{RIGHTWARDS ARROW}", color=INK, fontsize=10, loc="right")
     axes.set_xticks([])
     last = max((found[-1], rank) for rank, found in times.items() if found)[1]
     return picture(

@@ -11,7 +11,9 @@ from ddp_lessons.views.theme import (
     INK,
     LINE,
     SOFT,
+    WIDE,
     Picture,
+    cell,
     new_figure,
     picture,
     plain_axes,
@@ -35,9 +37,8 @@ def links(runs: Mapping[str, Run], half: str = "") -> Picture:
     wide = {title: _columns(those) for title, those in found.items()}
     rows = max(_steps(those) * (2 if title == half else 1) for title, those in found.items())
     width = sum(map(len, wide.values())) + GAP * len(runs)
-    inch = min(0.56, 8.0 / width)
+    inch = min(0.56, WIDE / width)
     high = min(0.42, inch)
-    small = inch < 0.45
     figure = new_figure(width * inch, (rows + HEAD) * high + 0.3)
     axes = plain_axes(figure)
     axes.set_xticks([])
@@ -48,13 +49,14 @@ def links(runs: Mapping[str, Run], half: str = "") -> Picture:
     left = 0.0
     for title, those in found.items():
         axes.text(left, -1.3, title, color=INK, fontsize=11.5, fontweight="bold", va="center")
-        _grid(axes, left, wide[title], those, most, small)
+        _grid(axes, left, wide[title], those, most, inch)
         if title == half:
             _outline(axes, left, len(wide[title]), _steps(those))
         left += len(wide[title]) + GAP
-    axes.set_xlabel(
-        "number: bytes     colour: the rank that sends", color=INK, fontsize=10, loc="left"
-    )
+    key = "number: bytes     colour: the rank that sends"
+    if any("k" in amount(message.bytes, inch) for those in found.values() for message in those):
+        key = f"{key}     k: thousand"
+    axes.set_xlabel(key, color=INK, fontsize=10, loc="left")
     return picture(figure, _sentence(found, half))
 
 
@@ -73,7 +75,7 @@ def _grid(
     columns: Sequence[tuple[int, int]],
     those: Sequence[Message],
     most: int,
-    small: bool,
+    inch: float,
 ) -> None:
     from matplotlib.patches import Rectangle
 
@@ -83,7 +85,7 @@ def _grid(
             -0.4,
             f"{sender}\N{RIGHTWARDS ARROW}{receiver}",
             color=INK,
-            fontsize=7 if small else 10,
+            fontsize=10,
             ha="center",
             va="center",
         )
@@ -93,7 +95,7 @@ def _grid(
             step + 0.5,
             f"step {step + 1}",
             color=INK,
-            fontsize=9.5,
+            fontsize=10,
             ha="right",
             va="center",
         )
@@ -102,20 +104,26 @@ def _grid(
             axes.add_patch(Rectangle(*box, fill=False, ec=LINE, lw=0.7))
     for message in those:
         x = left + columns.index(message.link)
-        box = (x + 0.04, message.step + 0.04), 0.92, 0.92
         colour = rank_colour(message.sender)
-        strength = 0.12 + 0.5 * message.bytes / most if message.bytes else 0
-        axes.add_patch(Rectangle(*box, fc=colour, alpha=strength))
-        axes.add_patch(Rectangle(*box, fill=False, ec=colour, lw=1.3))
+        strength = 0.12 + 0.4 * message.bytes / most if message.bytes else 0
+        cell(axes, (x + 0.04, message.step + 0.04, 0.92, 0.92), colour, strength)
         axes.text(
             x + 0.5,
             message.step + 0.5,
-            f"{message.bytes:,}",
+            amount(message.bytes, inch),
             color=INK,
-            fontsize=(9 if small else 10) if most < 1000 else 7,
+            fontsize=10,
             ha="center",
             va="center",
         )
+
+
+def amount(size: int, inch: float) -> str:
+    """Bytes, in the room of a cell of that many inches."""
+    text = f"{size:,}"
+    if len(text) * 6.4 <= 72 * inch or size < 1000:
+        return text
+    return f"{size / 1000:.{int(size < 9950)}f}k"
 
 
 def _outline(axes: Any, left: float, columns: int, steps: int) -> None:
@@ -129,7 +137,7 @@ def _outline(axes: Any, left: float, columns: int, steps: int) -> None:
         steps * 1.5,
         "second half:\nas much again",
         color=SOFT,
-        fontsize=9.5,
+        fontsize=10,
         ha="center",
         va="center",
     )

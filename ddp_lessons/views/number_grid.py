@@ -7,15 +7,15 @@ from typing import Any
 
 from ddp_lessons.run import Run, short
 from ddp_lessons.views.theme import (
+    EDGE,
     INK,
-    LINE,
     PAPER,
     SOFT,
     Picture,
     new_figure,
     picture,
     plain_axes,
-    rank_colour,
+    slices,
 )
 
 Held = dict[tuple[int, str], Any]  # (rank, variable) -> its value
@@ -61,7 +61,7 @@ def before_after(*runs: Run) -> Picture:
     side = max(sum(wide.values()) + PAD * (len(wide) - 1) for wide in widths)
     rows = sum(band.ranks + 1.35 for band in bands)
     width = 2 * side + 3.5
-    inch = min(0.5, 7.8 / width)
+    inch = min(0.56, 8.4 / width)
     width = max(width, KEY / inch)
     figure = new_figure(width * inch, (rows + HEAD) * inch * 0.9 + 0.3)
     axes = plain_axes(figure)
@@ -151,7 +151,7 @@ def _draw(axes: Any, band: Band, wide: dict[str, float], top: float, right: floa
         x = left
         for name in band.names:
             if any(other == name for _, other in held):
-                axes.text(x, top + 0.8, name, color=SOFT, fontsize=9.5, va="center")
+                axes.text(x, top + 0.8, name, color=SOFT, fontsize=10, va="center")
             for rank in range(band.ranks):
                 y = top + 0.95 + rank
                 if (rank, name) in held:
@@ -160,15 +160,17 @@ def _draw(axes: Any, band: Band, wide: dict[str, float], top: float, right: floa
             x += wide[name] + PAD
     for rank in band.lost:
         y = top + 1.45 + rank
-        axes.text(right, y, "never returned", color=SOFT, fontsize=9.5, style="italic", va="center")
+        axes.text(right, y, "never returned", color=SOFT, fontsize=10, style="italic", va="center")
     for rank in range(band.ranks):
         y = top + 1.45 + rank
+        if not any(one == rank for one, _ in band.before):
+            axes.text(0.05, y, "no call", color=SOFT, fontsize=10, style="italic", va="center")
         axes.text(-1.5, y, f"rank {rank}", color=INK, fontsize=10, va="center")
 
 
 def _value(axes: Any, x: float, y: float, value: Any, was: Any) -> None:
     if value is None:
-        axes.text(x, y + 0.5, "None", color=SOFT, fontsize=9.5, style="italic", va="center")
+        axes.text(x, y + 0.5, "None", color=SOFT, fontsize=10, style="italic", va="center")
         return
     old = [number for part in parts(was) for number in part]
     new = [number for part in parts(value) for number in part]
@@ -187,12 +189,9 @@ def _cell(axes: Any, x: float, y: float, number: int, changed: bool) -> None:
 
     left, low, wide, high = x + 0.05, y + 0.08, 0.9, 0.84
     given = origins(number)
-    axes.add_patch(Rectangle((left, low), wide, high, fc=PAPER, ec=LINE, lw=1))
+    axes.add_patch(Rectangle((left, low), wide, high, fc=PAPER, ec=EDGE, lw=1))
     # As the digits stand, so that each stands on its own colour: ones on the right.
-    for place, rank in enumerate(reversed(given)):
-        each = wide / len(given)
-        box = (left + place * each, low), each, high
-        axes.add_patch(Rectangle(*box, fc=rank_colour(rank), ec="none", alpha=0.45))
+    slices(axes, (left, low, wide, high), list(reversed(given)))
     if changed:
         axes.add_patch(Rectangle((left, low), wide, high, fill=False, ec=INK, lw=1.8))
     axes.text(

@@ -8,12 +8,21 @@ from typing import Any
 
 from ddp_lessons.run import Run
 from ddp_lessons.views.gap import SAME, gaps, told_gap
-from ddp_lessons.views.theme import INK, LINE, RANKS, Picture, new_figure, picture, plain_axes
+from ddp_lessons.views.theme import (
+    INK,
+    LINE,
+    SERIES,
+    WIDE,
+    Picture,
+    new_figure,
+    picture,
+    plain_axes,
+)
 
-TRAP, OTHER = RANKS[3], RANKS[4]  # the first two colours stand for ranks; OTHER: not between ranks
+TRAP, OTHER = SERIES[:2]  # OTHER: not between ranks
 BETWEEN = 2.2  # steps of room from a panel to the next
 MARKED = {"fc": OTHER, "alpha": 0.3, "ec": "none", "pad": 2}
-WIDE = 14  # letters in a line of a panel's title
+ROOM = 14  # letters in a line of a panel's title
 Pair = tuple[list[float], list[float]]  # the gaps of a trap and of its mend, step by step
 
 
@@ -39,14 +48,14 @@ def gap_panels(
     pace = steps + BETWEEN
     heads = {title: _broken(title) for title in found}
     rows = 1 + max(head.count("\n") for head in heads.values())
-    figure = new_figure(0.27 * pace * len(found) + 0.7, 2.7 + 0.2 * rows)
+    figure = new_figure(min(WIDE, 0.27 * pace * len(found) + 0.7), 2.7 + 0.2 * rows)
     axes = plain_axes(figure)
     for index, (title, pair) in enumerate(found.items()):
         measured = f"to {_name(to[title])}" if title in to else "between ranks"
         head = {"color": INK, "va": "bottom", "annotation_clip": False}
         at = (index * pace - 0.3, 1.25 * highest)
         look = {"fontweight": "bold", "bbox": MARKED} if title in to else {}
-        axes.annotate(measured, at, fontsize=9.5, **look, **head)
+        axes.annotate(measured, at, fontsize=10, **look, **head)
         axes.annotate(
             heads[title],
             at,
@@ -99,7 +108,7 @@ def _broken(title: str) -> str:
     """The title in lines of a panel's width."""
     rows = [""]
     for word in title.split():
-        if rows[-1] and len(rows[-1]) + 1 + len(word) > WIDE:
+        if rows[-1] and len(rows[-1]) + 1 + len(word) > ROOM:
             rows.append("")
         rows[-1] = f"{rows[-1]} {word}".strip()
     return "\n".join(rows)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from ddp_lessons.run import Run
 from ddp_lessons.views.ancestry import ROOT, Node, sentence, trees
 from ddp_lessons.views.theme import (
+    EDGE,
     INK,
-    LINE,
     SOFT,
+    WIDE,
     Picture,
     new_figure,
     picture,
@@ -19,7 +20,7 @@ from ddp_lessons.views.theme import (
 
 GAP, ROW, HIGH = 0.8, 1.15, 0.62  # between two trees, from row to row, height of a box
 LETTER = 0.115  # width of a letter in a box
-SCALE = 0.72  # inches for one of these
+SCALE = 0.9  # inches for one of these, where there is room
 MOST = 16  # ranks that are drawn
 
 
@@ -42,7 +43,8 @@ def started(runs: Run | Mapping[str, Run]) -> Picture:
         placed.append((name, roots, across))
         across += max(wide, len(name) * LETTER * 1.2) + GAP
     across, down = across - GAP, head + (depth - 1) * ROW + HIGH
-    figure = new_figure((across + 0.3) * SCALE, (down + 0.3) * SCALE)
+    scale = min(SCALE, WIDE / (across + 0.3))
+    figure = new_figure((across + 0.3) * scale, (down + 0.3) * scale)
     axes = plain_axes(figure)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -106,7 +108,7 @@ def frame(axes: object, node: Node, middle: float, at: float) -> None:
     wide = box(node)
     place = (middle - wide / 2, at - HIGH / 2), wide, HIGH
     shape = "round,pad=0,rounding_size=0.08"
-    colour = LINE if node.rank is None else rank_colour(node.rank)
+    colour = EDGE if node.rank is None else rank_colour(node.rank)
     if node.rank is not None and not node.ended:
         axes.add_patch(FancyBboxPatch(*place, fc=colour, alpha=0.18, ec="none", boxstyle=shape))
     dashes = (0, (3, 2)) if node.ended else "-"
@@ -116,7 +118,7 @@ def frame(axes: object, node: Node, middle: float, at: float) -> None:
         at,
         "\n".join(lines(node)),
         color=SOFT if node.ended and not node.died else INK,
-        fontsize=9,
+        fontsize=10,
         fontweight="bold" if node.label == ROOT or node.died else "normal",
         ha="center",
         va="center",

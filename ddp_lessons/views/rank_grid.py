@@ -6,9 +6,12 @@ import math
 
 from ddp_lessons.run import Run
 from ddp_lessons.views.theme import (
+    EDGE,
     INK,
-    LINE,
+    SOFT,
+    WIDE,
     Picture,
+    cell,
     new_figure,
     picture,
     plain_axes,
@@ -23,11 +26,11 @@ def machines(run: Run) -> Picture:
     wide = min(most, 16 if most > 16 else 8)
     tall = math.ceil(most / wide)
     small = most > 16
-    side = 0.56 if small else 1.2
-    width, height = len(nodes) * (wide + 0.6) - 0.2, tall + 0.85
-    figure = new_figure(width * side, height * side)
+    width = len(nodes) * (wide + 0.6) - 0.2
+    side = min(0.56 if small else 1.6, WIDE / width)
+    head = 0.16 + 0.25 / side  # for the names of the nodes
+    figure = new_figure(width * side, (tall + 0.12 + head) * side)
     axes = plain_axes(figure)
-    axes.set_aspect("equal")
     axes.set_xticks([])
     axes.set_yticks([])
     for column, node in enumerate(nodes):
@@ -35,9 +38,9 @@ def machines(run: Run) -> Picture:
         _machine(axes, left, wide, tall, f"node {node}")
         for rank in (rank for rank in run if rank.node == node):
             x, y = left + rank.local_rank % wide, rank.local_rank // wide
-            _cell(axes, x, y, rank, small)
+            _cell(axes, x, y, rank, side)
     axes.set_xlim(-0.15, width - 0.15)
-    axes.set_ylim(tall + 0.15, -0.7)
+    axes.set_ylim(tall + 0.12, -head)
     return picture(figure, _sentence(run, nodes))
 
 
@@ -50,31 +53,28 @@ def _machine(axes: object, left: float, wide: int, tall: int, name: str) -> None
             wide + 0.1,
             tall + 0.1,
             fill=False,
-            ec=LINE,
+            ec=EDGE,
             lw=1.5,
             boxstyle="round,pad=0,rounding_size=0.12",
         )
     )
-    axes.text(left, -0.2, name, color=INK, fontsize=11, fontweight="bold", va="bottom")
+    axes.text(left, -0.14, name, color=INK, fontsize=11, fontweight="bold", va="bottom")
 
 
-def _cell(axes: object, x: float, y: float, rank: object, small: bool) -> None:
-    from matplotlib.patches import Rectangle
-
-    colour = rank_colour(rank.node if small else rank.rank)  # 64 colours say nothing
-    axes.add_patch(Rectangle((x + 0.06, y + 0.06), 0.88, 0.88, fc=colour, alpha=0.18, ec="none"))
-    axes.add_patch(Rectangle((x + 0.06, y + 0.06), 0.88, 0.88, fill=False, ec=colour, lw=1.5))
-    if small:
-        axes.text(
-            x + 0.5, y + 0.5, str(rank.rank), color=INK, fontsize=10, ha="center", va="center"
-        )
+def _cell(axes: object, x: float, y: float, rank: object, side: float) -> None:
+    """`side` is in inches: what fits there."""
+    colour = SOFT if side <= 0.56 else rank_colour(rank.rank)  # 64 colours say nothing
+    cell(axes, (x + 0.06, y + 0.06, 0.88, 0.88), colour, 0.2)
+    if side < 1.1:
+        middle = {"ha": "center", "va": "center"}
+        axes.text(x + 0.5, y + 0.5, str(rank.rank), color=INK, fontsize=10, **middle)
         return
     axes.text(
         x + 0.5,
         y + 0.34,
         f"RANK {rank.rank}",
         color=INK,
-        fontsize=12,
+        fontsize=13,
         fontweight="bold",
         ha="center",
         va="center",
@@ -82,9 +82,9 @@ def _cell(axes: object, x: float, y: float, rank: object, small: bool) -> None:
     axes.text(
         x + 0.5,
         y + 0.68,
-        f"LOCAL_RANK {rank.local_rank}",
+        f"LOCAL_RANK\n{rank.local_rank}" if side < 1.4 else f"LOCAL_RANK {rank.local_rank}",
         color=INK,
-        fontsize=9,
+        fontsize=10.5,
         ha="center",
         va="center",
     )

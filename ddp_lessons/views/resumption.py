@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ddp_lessons.views.theme import INK, LINE, RANKS, SOFT, Picture, new_figure, picture, plain_axes
+from ddp_lessons.views.theme import (
+    INK,
+    LINE,
+    PAPER,
+    SERIES,
+    SOFT,
+    Picture,
+    new_figure,
+    picture,
+    plain_axes,
+)
 
-APART = RANKS[3]  # the first two colours stand for ranks
+APART = SERIES[0]
 LEAST = 0.1  # the scale where there is no gap at all
 Log = Sequence[Mapping[str, Any]]
 
@@ -32,6 +42,7 @@ def resumed(whole: Log, logs: Mapping[str, Log], *, killed: int, restored: int) 
     for row, place in zip(rows, grid, strict=True):
         row.set_subplotspec(place)
         row.axvspan(restored, killed, color=SOFT, alpha=0.25, lw=0)
+        row.axvspan(restored, killed, fill=False, ec=SOFT, lw=1)
         row.axvline(killed, color=INK, lw=1.5, ls=(0, (4, 2)))
         row.set_xlim(0, 1.02 * steps[-1])
         row.grid(axis="y", color=LINE, lw=0.6)
@@ -71,6 +82,7 @@ def _mark(axes: Any, killed: int, restored: int) -> None:
         color=INK,
         fontsize=10,
         fontweight="bold",
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
     )
 
 

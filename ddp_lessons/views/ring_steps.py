@@ -11,15 +11,17 @@ from ddp_lessons.run import Run
 from ddp_lessons.views.player import Player
 from ddp_lessons.views.ring_states import Chunk, Move, State, complete, replayed
 from ddp_lessons.views.theme import (
+    EDGE,
     INK,
-    LINE,
+    LEAST,
     PAPER,
     SOFT,
+    WIDE,
     Picture,
     new_figure,
     picture,
     plain_axes,
-    rank_colour,
+    slices,
 )
 
 MOST = 8  # ranks
@@ -39,40 +41,55 @@ def ring(run: Run) -> Player:
     for step in range(1, len(states)):
         frames += [partial(_frame, states, moves, step, True)]
         frames += [partial(_frame, states, moves, step, False)]
-    return Player(_still(states), frames)
+    return Player(_still(states, moves), frames)
 
 
 # The still picture: one small grid a state
 
 
-def _still(states: Sequence[State]) -> Picture:
+def _still(states: Sequence[State], moves: Sequence[Sequence[Move]]) -> Picture:
     ranks = len(states[0])
-    beside = max(1, min(len(states), 20 // (ranks + 1)))
+    # Room for the arrows from rank to rank, as long as there are few.
+    pitch = 1.5 if ranks <= 4 else 1.0
+    wide = (ranks - 1) * pitch + 1
+    apart = pitch + 0.35
+    beside = max(1, min(len(states), int(15 // (wide + apart))))
     rows = math.ceil(len(states) / beside)
-    width, height = beside * (ranks + 0.6) + 1.2, rows * (ranks + 2.2)
-    inch = min(0.46, 8.4 / width)
-    figure = new_figure(max(width * inch, 6.4), height * inch * 0.82 + 0.3)
-    axes = _plain(figure, (-1.5, max(width, 6.4 / inch) - 1.5), (height - 0.2, -0.1))
+    width, height = beside * (wide + apart) + 2.0, rows * (ranks + 2.5)
+    inch = min(0.6, WIDE / width)
+    figure = new_figure(max(width * inch, 6.4), height * inch * 0.68 + 0.3)
+    axes = _plain(figure, (-2.0, max(width, 6.4 / inch) - 2.0), (height - 0.3, -0.1))
     for step, state in enumerate(states):
-        left = step % beside * (ranks + 0.6)
-        top = step // beside * (ranks + 2.2)
+        left = step % beside * (wide + apart)
+        top = step // beside * (ranks + 2.5)
         title = f"after step {step}" if step else "start"
-        axes.text(left + 0.05, top + 0.4, title, color=INK, fontsize=10.5, fontweight="bold")
+        axes.text(left + 0.05, top + 0.4, title, color=INK, fontsize=11, fontweight="bold")
         for rank, chunks in enumerate(state):
-            name = f"rank {rank}" if ranks <= 4 and rank == 0 else str(rank)
-            axes.text(
-                left + rank + 0.5, top + 1, name, color=INK, fontsize=9, ha="center", va="center"
-            )
+            x = left + rank * pitch
+            name = f"rank {rank}" if pitch > 1 else str(rank)
+            look = {"color": INK, "fontsize": 10, "ha": "center", "va": "center"}
+            axes.text(x + 0.5, top + 1.05, name, **look)
             for number, chunk in enumerate(chunks):
-                _cell(axes, left + rank, top + 1.3 + number, chunk, ranks, 8.5)
+                _cell(axes, x, top + 1.45 + number, chunk, ranks, 10, inch)
+        for move in moves[step - 1] if step and pitch > 1 else []:
+            _sent(axes, move, left, top + 1.95 + move.chunk, pitch)
         if step % beside == 0:
             for number in range(ranks):
-                y = top + 1.8 + number
-                axes.text(
-                    -0.12, y, f"chunk {number}", color=INK, fontsize=9, ha="right", va="center"
-                )
-    axes.set_xlabel(_KEY, color=INK, fontsize=10, loc="left")
+                look = {"color": INK, "fontsize": 10, "ha": "right", "va": "center"}
+                axes.text(left - 0.72, top + 1.95 + number, f"chunk {number}", **look)
+    key = _KEY if pitch == 1 or len(states) == 1 else f"arrow: sent in this step     {_KEY}"
+    axes.set_xlabel(key, color=INK, fontsize=10, loc="left")
     return picture(figure, _whole(states))
+
+
+def _sent(axes: Any, move: Move, left: float, y: float, pitch: float) -> None:
+    """An arrow from the sender to the receiver; from the last to the first, its two ends."""
+    start, end = left + move.sender * pitch + 1, left + move.receiver * pitch
+    if move.receiver == move.sender + 1:
+        _arrow(axes, (start, y), (end, y))
+    else:
+        _arrow(axes, (start, y), (start + pitch - 0.95, y))
+        _arrow(axes, (end - pitch + 0.95, y), (end, y))
 
 
 _KEY = "colour: whose numbers     thick edge: added in this step     pale: passed on"
@@ -87,29 +104,30 @@ def _plain(figure: Any, xs: tuple[float, float], ys: tuple[float, float]) -> Any
     return axes
 
 
-def _cell(axes: Any, x: float, y: float, chunk: Chunk, ranks: int, size: float) -> None:
-    """A chunk as slices in the colours of the ranks that its numbers came from."""
+def _cell(
+    axes: Any, x: float, y: float, chunk: Chunk, ranks: int, size: float, inch: float
+) -> None:
+    """A chunk as slices in the colours of the ranks that its numbers came from. The number is left
+    out where it has no room."""
     from matplotlib.patches import Rectangle
 
-    left, low, wide, high = x + 0.05, y + 0.07, 0.9, 0.86
-    axes.add_patch(Rectangle((left, low), wide, high, fc=PAPER, ec=LINE, lw=0.8))
+    left, low, wide, high = x + 0.03, y + 0.07, 0.94, 0.86
+    axes.add_patch(Rectangle((left, low), wide, high, fc=PAPER, ec=EDGE, lw=0.8))
     # The highest rank on the left: so each digit of 1101 stands on the colour of its own rank.
     origins = sorted(chunk.origins, reverse=True) if chunk.numbers else []
-    for place, rank in enumerate(origins):
-        each = wide / len(origins)
-        box = (left + place * each, low), each, high
-        alpha = 0.12 if chunk.gone else 0.5
-        axes.add_patch(Rectangle(*box, fc=rank_colour(rank), ec="none", alpha=alpha))
+    slices(axes, (left, low, wide, high), origins, 0.12 if chunk.gone else 0.45, not chunk.gone)
     if chunk.new:
-        axes.add_patch(Rectangle((left, low), wide, high, fill=False, ec=INK, lw=1.8))
-    text = _text(chunk.numbers)
+        axes.add_patch(Rectangle((left, low), wide, high, fill=False, ec=INK, lw=2))
+    text, whole = _text(chunk.numbers), len(origins) == ranks
+    if len(text) * size * (0.7 if whole else 0.64) > 72 * inch:
+        return
     axes.text(
         x + 0.5,
-        y + 0.5,
+        y + 0.47,
         text,
         color=SOFT if chunk.gone or not chunk.numbers else INK,
-        fontsize=min(size, size * 6 / max(1, len(text))),
-        fontweight="bold" if len(origins) == ranks else "normal",
+        fontsize=size,
+        fontweight="bold" if whole else "normal",
         ha="center",
         va="center",
     )
@@ -132,29 +150,29 @@ def _frame(states: Sequence[State], moves: Sequence[Any], step: int, moving: boo
     """The state after `step` steps; moving: the state before, and what this step sends."""
     state = states[step - 1] if moving else states[step]
     ranks = len(state)
-    width = ranks * PITCH + 2.9
-    inch = min(0.64, 8.2 / width)
+    width = ranks * PITCH + 3.4
+    inch = min(0.66, WIDE / width)
     figure = new_figure(width * inch, (ranks + 2.3) * inch * 0.8)
-    axes = _plain(figure, (-2.7, width - 2.7), (ranks + 0.15, -2.15))
+    axes = _plain(figure, (-3.2, width - 3.2), (ranks + 0.15, -2.15))
     _circle(axes, ranks, inch)
-    size = 17 * inch
+    size = max(LEAST, 17 * inch)
     for rank, chunks in enumerate(state):
         for number, chunk in enumerate(chunks):
             still = Chunk(chunk.numbers, chunk.origins, chunk.new and not moving, chunk.gone)
-            _cell(axes, rank * PITCH, number, still, ranks, size)
+            _cell(axes, rank * PITCH, number, still, ranks, size, inch)
     for number in range(ranks):
         axes.text(
             -1.5, number + 0.5, f"chunk {number}", color=INK, fontsize=size, ha="right", va="center"
         )
     for move in moves[step - 1] if moving else []:
         chunk = state[move.sender][move.chunk]
-        _flight(axes, move, Chunk(chunk.numbers, chunk.origins), ranks, size)
+        _flight(axes, move, Chunk(chunk.numbers, chunk.origins), ranks, size, inch)
     return picture(figure, _told(states, moves, step, moving))
 
 
 def _circle(axes: Any, ranks: int, inch: float) -> None:
     """The names of the ranks, and the ring that they form."""
-    size = 17 * inch
+    size = max(LEAST, 17 * inch)
     for rank in range(ranks):
         axes.text(
             rank * PITCH + 0.5,
@@ -179,7 +197,7 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> N
     axes.annotate("", end, start, arrowprops=style, zorder=0.5)  # under the chunks
 
 
-def _flight(axes: Any, move: Move, chunk: Chunk, ranks: int, size: float) -> None:
+def _flight(axes: Any, move: Move, chunk: Chunk, ranks: int, size: float, inch: float) -> None:
     """A chunk between two columns; on the way from the last to the first, at both ends."""
     y = move.chunk + 0.5
     start, end = move.sender * PITCH + 0.98, move.receiver * PITCH + 0.02
@@ -192,7 +210,7 @@ def _flight(axes: Any, move: Move, chunk: Chunk, ranks: int, size: float) -> Non
         _arrow(axes, (start, y), (start + gap + 0.05, y))
         _arrow(axes, (end - gap + 0.05, y), (end, y))
     for x in places:
-        _cell(axes, x, move.chunk, chunk, ranks, size)
+        _cell(axes, x, move.chunk, chunk, ranks, size, inch)
 
 
 # The sentences

@@ -10,7 +10,7 @@ from ddp_lessons.views.messages import messages, sent
 from ddp_lessons.views.theme import (
     INK,
     LINE,
-    RANKS,
+    SERIES,
     SOFT,
     Picture,
     new_figure,
@@ -18,7 +18,7 @@ from ddp_lessons.views.theme import (
     plain_axes,
 )
 
-NAIVE, RING = RANKS[3], RANKS[4]  # in the picture before, blue and orange are ranks
+NAIVE, RING = SERIES[:2]
 Points = dict[int, float]  # number of ranks -> bytes, in multiples of the tensor
 
 
@@ -103,7 +103,7 @@ def _xy(points: Points) -> tuple[list[int], list[float]]:
 
 def _label(axes: Any, x: float, y: float, text: str, up: float = 0) -> None:
     axes.annotate(
-        text, (x, y), (13, up), textcoords="offset points", color=INK, fontsize=9.5, va="center"
+        text, (x, y), (13, up), textcoords="offset points", color=INK, fontsize=10, va="center"
     )
 
 

@@ -12,22 +12,25 @@ from ddp_lessons.views.shards import Shards, recorded, sampled
 from ddp_lessons.views.sliders import Sliders
 from ddp_lessons.views.theme import (
     INK,
+    LEAST,
     PAPER,
     SOFT,
+    WIDE,
     Picture,
     new_figure,
     picture,
     plain_axes,
     rank_colour,
 )
+from ddp_lessons.views.theme import cell as shade
 
 MOST_SAMPLES, MOST_RANKS = 40, 8
 LIMITS = {"length": (1, MOST_SAMPLES), "world_size": (1, MOST_RANKS), "epoch": (0, 9)}
-WIDTH = 8.4  # inches
+WIDTH = WIDE  # inches
 LABEL, GAP = 0.8, 0.5  # inches: for the names of ranks, between two grids
 HEAD, EPOCH = 0.36, 0.22  # inches: for a title, for the names of epochs
 FRAME = (WIDTH, 3.9)  # of the picture under the sliders, so that nothing jumps
-CELL = 0.4  # inches, at most
+CELL, TALL = 0.62, 3.6  # inches, at most: a cell, and the rows of all ranks
 
 
 def shard_map(runs: Mapping[str, Run]) -> Picture:
@@ -84,6 +87,7 @@ def _sampler(
 def _drawn(bands: Mapping[str, Sequence[Shards]], frame: tuple[float, float] | None = None) -> Any:
     """One band of grids for each title. Everything is in inches, from the upper left corner."""
     cell = min(_cell(epochs, frame) for epochs in bands.values())
+    cell = min(cell, max(0.36, TALL / sum(map(_rows, bands.values()))))
     heights = [_head(epochs) + _rows(epochs) * cell + 0.25 for epochs in bands.values()]
     width, height = frame or (WIDTH, sum(heights) + 0.25)
     figure = new_figure(width, height)
@@ -133,16 +137,16 @@ def _cell(epochs: Sequence[Shards], frame: tuple[float, float] | None) -> float:
 def _band(axes: Any, epochs: Sequence[Shards], top: float, cell: float) -> None:
     first = top + _head(epochs)
     left = LABEL
-    size = min(10.0, cell * 72 * 0.48)
+    size = max(LEAST, min(13.0, cell * 72 * 0.36))
     for number, shards in enumerate(epochs):
         if len(epochs) > 1:
-            axes.text(left, first - 0.12, f"epoch {number}", color=SOFT, fontsize=9.5, va="center")
+            axes.text(left, first - 0.12, f"epoch {number}", color=SOFT, fontsize=10, va="center")
         for rank, shard in enumerate(shards.ranks):
             y = first + (rank + 0.5) * cell
             if not number:
                 axes.text(0, y, f"rank {rank}", color=INK, fontsize=10, va="center")
             if not shard:
-                axes.text(left, y, "nothing", color=SOFT, fontsize=9.5, style="italic", va="center")
+                axes.text(left, y, "nothing", color=SOFT, fontsize=10, style="italic", va="center")
         for one in shards.cells:
             at = left + one.place * cell, first + one.rank * cell
             _box(axes, at, cell, size, one.sample, rank_colour(one.rank), one.again)
@@ -176,8 +180,7 @@ def _box(
         axes.add_patch(Rectangle(*box, fc=PAPER, ec=colour, lw=1.2, hatch="/////"))
         paper = {"fc": PAPER, "ec": "none", "pad": 0.12 * size}
     else:
-        axes.add_patch(Rectangle(*box, fc=colour, alpha=0.32))
-        axes.add_patch(Rectangle(*box, fill=False, ec=colour, lw=1.2))
+        shade(axes, (*box[0], *box[1:]), colour)
     axes.text(
         x + 0.5 * cell,
         y + 0.5 * cell,

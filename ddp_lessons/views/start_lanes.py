@@ -15,7 +15,7 @@ from ddp_lessons.views.theme import (
     rank_colour,
 )
 
-APART = 0.6  # of a row, between two starts
+APART = 0.9  # of a row, between two starts
 
 
 def starts(run: Run) -> Picture:
@@ -29,7 +29,7 @@ def starts(run: Run) -> Picture:
     outcomes, ends = run.values("outcome"), run.values("until")
     zero = min(rank.called for rank in run)
     last = max(record.time for record in run.records) - zero
-    figure = new_figure(7.6, 0.7 + 0.34 * len(run))
+    figure = new_figure(8.4, 0.7 + 0.3 * (len(run) + APART * len(set(names))))
     axes = plain_axes(figure)
     rows, y = [], 0.0
     for number, rank in enumerate(run):
@@ -49,10 +49,10 @@ def starts(run: Run) -> Picture:
         axes.text(last * 1.02, y, outcomes[number], color=INK, fontsize=10, va="center")
         if new:
             look = {"color": INK, "fontsize": 11, "fontweight": "bold", "va": "center"}
-            axes.text(-last * 0.13, y, names[number], ha="right", **look)
-    axes.set_yticks(rows, [process.partition(",")[0] for process in processes])
+            axes.text(-0.03 * last, y - 0.75, names[number], ha="right", **look)
+    axes.set_yticks(rows, processes)
     axes.set_xlim(-last * 0.02, last * 1.18)
-    axes.set_ylim(rows[-1] + 0.7, -0.7)
+    axes.set_ylim(rows[-1] + 0.7, -1.2)
     axes.set_xticks(range(int(last) + 1))
     axes.tick_params(axis="x", colors=SOFT)
     axes.grid(axis="x", color=LINE, lw=0.6)

@@ -77,7 +77,7 @@ def _lane(axes: Any, one: Step, zero: float, top: float, last: float, named: boo
                 top - HIGH / 2 - 0.05,
                 name,
                 color=INK,
-                fontsize=9.5,
+                fontsize=10,
                 ha="center",
                 va="bottom",
             )
@@ -90,7 +90,7 @@ def _lane(axes: Any, one: Step, zero: float, top: float, last: float, named: boo
         top + HIGH / 2 + 0.02,
         f"exposed:\n{exposed * 1000:.0f} of {whole * 1000:.0f} ms",
         color=INK,
-        fontsize=9.5,
+        fontsize=10,
         va="center",
     )
 
@@ -117,7 +117,7 @@ def _sent(axes: Any, one: Step, zero: float, y: float) -> None:
             y,
             str(number),
             color=INK,
-            fontsize=9.5,
+            fontsize=10,
             fontweight="bold",
             ha="center",
             va="center",
@@ -137,7 +137,7 @@ def _time_axis(axes: Any, last: float) -> None:
         "milliseconds   ·   tick: a gradient is ready   ·   number: all-reduce of that bucket\n"
         "hatched: exposed, the rank has nothing to compute meanwhile",
         color=INK,
-        fontsize=9.5,
+        fontsize=10,
     )
 
 

@@ -6,22 +6,31 @@ import base64
 import html
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Each has a contrast of at least 3:1 on the light and on the dark paper (tested), and neighbours
-# stay apart for the common kinds of colour blindness.
+# Each has a contrast of at least 3:1 on the light and on the dark paper, and neighbours stay apart
+# for the common kinds of colour blindness (tested). Others do not, so a mark never has its colour
+# alone: the rank's number stands in it, beside it or at the head of its row.
 RANKS = ("#1f77b4", "#d1600a", "#12926e", "#b5599b", "#8a7a00", "#7b6fd0", "#b04a4a", "#6f7d86")
 
-# Drawn with these; in the SVG each becomes a variable that follows the notebook's theme.
-INK, SOFT, LINE, PAPER = "#1b1c1d", "#5c6166", "#c8ccd0", "#ffffff"
-DARK = {INK: "#ececec", SOFT: "#a9aeb4", LINE: "#4a4f55", PAPER: "#111111"}
-_NAMES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "paper"}
+# For lines that stand for runs, not for ranks: the colours of ranks that lessons seldom have.
+SERIES = (*RANKS[6:4:-1], RANKS[7], RANKS[4], RANKS[3], RANKS[2])
+
+# Drawn with these; in the SVG each becomes a variable that follows the notebook's theme. EDGE is
+# the outline of a thing without a colour of its own; LINE is decoration, like the lines of a grid.
+INK, SOFT, EDGE = "#1b1c1d", "#5c6166", "#80868c"
+LINE, PAPER = "#c8ccd0", "#ffffff"
+DARK = {INK: "#ececec", SOFT: "#a9aeb4", EDGE: "#7f878f", LINE: "#4a4f55", PAPER: "#111111"}
+_NAMES = {INK: "ink", SOFT: "soft", EDGE: "edge", LINE: "line", PAPER: "paper"}
 
 MONO = "DejaVu Sans Mono"
+LEAST = 10.0  # points: no smaller than the code in a notebook
+WIDE = 8.6  # inches, at most: a wider picture would be shrunk by its cell
 
 
 def rank_colour(rank: int) -> str:
@@ -86,6 +95,38 @@ def plain_axes(figure: Figure, **kwargs: Any) -> Any:
         side.set_visible(False)
     axes.tick_params(colors=INK, length=0, labelsize=10)
     return axes
+
+
+def cell(
+    axes: Any, box: tuple[float, float, float, float], colour: str, strength: float = 0.3
+) -> None:
+    """A box (left, low, width, height) of one colour, on which text can be read in both themes."""
+    from matplotlib.patches import Rectangle
+
+    left, low, wide, high = box
+    at = ((left, low), wide, high)
+    axes.add_patch(Rectangle(*at, fc=colour, alpha=strength, ec="none"))
+    axes.add_patch(Rectangle(*at, fill=False, ec=colour, lw=1.4))
+
+
+def slices(
+    axes: Any,
+    box: tuple[float, float, float, float],
+    ranks: Sequence[int],
+    strength: float = 0.45,
+    footed: bool = True,
+) -> None:
+    """A box (left, low, width, height) in as many colours as ranks, from left to right."""
+    from matplotlib.patches import Rectangle
+
+    left, low, wide, high = box
+    each = wide / max(1, len(ranks))
+    foot = 0.12 * high  # strong, for the slices themselves are pale under their number
+    for place, rank in enumerate(ranks):
+        x, colour = left + place * each, rank_colour(rank)
+        axes.add_patch(Rectangle((x, low), each, high, fc=colour, alpha=strength, ec="none"))
+        if footed:
+            axes.add_patch(Rectangle((x, low + high - foot), each, foot, fc=colour, ec="none"))
 
 
 def picture(figure: Figure, sentence: str) -> Picture:

@@ -11,7 +11,9 @@ from ddp_lessons.views.theme import (
     LINE,
     MONO,
     SOFT,
+    WIDE,
     Picture,
+    cell,
     new_figure,
     picture,
     plain_axes,
@@ -30,7 +32,7 @@ def memories(run: Run, name: str) -> Picture:
         raise ValueError(f"no rank recorded {name!r}")
     held = {(r.rank, r.line): r.values[name] for r in run.records if name in r.values}
     labels = _labels(run, name, lines)
-    figure = new_figure(3.9 + 2.0 * run.world_size, 0.75 + 0.52 * len(lines))
+    figure = new_figure(min(WIDE, 3.9 + 2.2 * run.world_size), 0.75 + 0.52 * len(lines))
     axes = plain_axes(figure)
     axes.set_xlim(-2.15, run.world_size)
     axes.set_ylim(len(lines), -0.85)
@@ -55,7 +57,7 @@ def memories(run: Run, name: str) -> Picture:
             ha="left",
             va="center",
             color=INK,
-            fontsize=9.5,
+            fontsize=10,
             family=MONO,
         )
         axes.axhline(row, color=LINE, lw=0.8)
@@ -78,8 +80,6 @@ def _labels(run: Run, name: str, lines: list[int]) -> dict[int, str]:
 
 
 def _cell(axes: Any, rank: int, row: int, name: str, value: Any, held: dict) -> None:
-    from matplotlib.patches import Rectangle
-
     if value is None:
         axes.text(
             rank + 0.5,
@@ -88,13 +88,11 @@ def _cell(axes: Any, rank: int, row: int, name: str, value: Any, held: dict) -> 
             ha="center",
             va="center",
             color=SOFT,
-            fontsize=9.5,
+            fontsize=10,
             style="italic",
         )
         return
-    colour = rank_colour(rank)
-    axes.add_patch(Rectangle((rank + 0.04, row + 0.12), 0.92, 0.76, fc=colour, alpha=0.16))
-    axes.add_patch(Rectangle((rank + 0.04, row + 0.12), 0.92, 0.76, fill=False, ec=colour, lw=1.3))
+    cell(axes, (rank + 0.04, row + 0.12, 0.92, 0.76), rank_colour(rank), 0.2)
     axes.text(
         rank + 0.5,
         row + 0.5,

@@ -81,7 +81,7 @@ def waits(run: Run) -> Picture:
     key += [
         f"{look}: {means}" for look, means in (WERE if over else LOOKS).items() if look in looks
     ]
-    axes.set_xlabel("   ·   ".join(key), color=INK, fontsize=9.5, loc="left")
+    axes.set_xlabel("   ·   ".join(key), color=INK, fontsize=10, loc="left")
     return picture(figure, waits_told(found, over))
 
 
@@ -172,7 +172,7 @@ def _row(axes: object, y: int, row: Row, over: bool, left: float) -> None:
     does, source = said(row, over), "" if row.mixed else short(row.one.source, 62)
     rise = 0.15 if source else 0
     axes.text(left, y - rise, does, color=INK, fontsize=10.5, va="center")
-    axes.text(left, y + 0.21, source, color=SOFT, fontsize=9.5, va="center", family=MONO)
+    axes.text(left, y + 0.21, source, color=SOFT, fontsize=10, va="center", family=MONO)
 
 
 def colour_of(row: Row) -> str:
