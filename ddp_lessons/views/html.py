@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from ddp_lessons.submission import Submission
 
 _TEXT = "var(--jp-content-font-color1,inherit)"
-_SOFT = "var(--jp-content-font-color2,#5c6166)"
+# Quiet text is the page's own, a little see-through: readable on a lit line, too, in any theme, as
+# the notebook's own soft and comment colours are not.
+_SOFT = "color:inherit;opacity:.75"
 _LINE = "var(--jp-border-color2,#c8ccd0)"
 
 CSS = f"""
@@ -33,26 +35,28 @@ CSS = f"""
 .ddp .ddp-t caption{{text-align:left;color:{_TEXT};padding:.2em 0;caption-side:top;
 white-space:nowrap;font-weight:600;font-size:inherit}}
 .ddp .ddp-t th.ddp-l,.ddp .ddp-t td.ddp-l{{text-align:left}}
-.ddp .ddp-t th,.ddp .ddp-t td{{padding:.2em .8em;border-bottom:1px solid {_LINE};
+.ddp .ddp-t th,.ddp .ddp-t td{{text-align:right;padding:.2em .8em;border-bottom:1px solid {_LINE};
 vertical-align:top;max-width:none;white-space:pre-wrap}}
+.ddp .ddp-t tbody th.ddp-l{{font-weight:normal}}
 .ddp pre.ddp-code{{margin:.3em 0;white-space:pre;word-break:normal;overflow-wrap:normal;
 overflow-x:auto;line-height:1.35;
 font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);
 background:none;color:inherit}}
 .ddp-row{{display:inline-block;min-width:100%;padding-left:.4em;box-sizing:border-box}}
-.ddp-lit{{background:rgba(209,96,10,.16);box-shadow:inset 3px 0 0 #d1600a}}
+.ddp-lit{{background:rgba(209,96,10,.1);box-shadow:inset 3px 0 0 #d1600a}}
 .ddp .ddp-t td.ddp-mono{{font-family:var(--jp-code-font-family,monospace);
 font-size:var(--jp-code-font-size,13px)}}
 .ddp .ddp-first{{margin:.3em 0}}
-.ddp .ddp-soft{{color:{_SOFT}}}
+.ddp .ddp-soft{{{_SOFT}}}
 .ddp .ddp-asked>li{{margin:.4em 0}}
 .ddp .ddp-asked ul{{margin:0;padding-left:1.2em;list-style:none}}
 .ddp .ddp-mark{{font-weight:600;margin-right:.4em}}
-.ddp summary{{cursor:pointer;color:{_SOFT}}}
+.ddp summary{{cursor:pointer;{_SOFT}}}
+.ddp summary:hover,.ddp summary:focus{{opacity:1}}
 .ddp-k{{color:var(--jp-mirror-editor-keyword-color,#008000);font-weight:600}}
 .ddp-s{{color:var(--jp-mirror-editor-string-color,#a22)}}
-.ddp-c{{color:var(--jp-mirror-editor-comment-color,#408080);font-style:italic}}
-.ddp-m{{color:var(--jp-mirror-editor-number-color,#080)}}
+.ddp-c{{{_SOFT};font-style:italic}}
+.ddp-m{{color:var(--jp-mirror-editor-keyword-color,#008000)}}
 """.replace("\n", "")
 
 

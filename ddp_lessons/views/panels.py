@@ -11,6 +11,7 @@ from ddp_lessons.views.gap import SAME, gaps, told_gap
 from ddp_lessons.views.theme import (
     INK,
     LINE,
+    PAPER,
     SERIES,
     WIDE,
     Picture,
@@ -101,6 +102,7 @@ def _panel(axes: Any, left: float, pair: Pair, colour: str) -> None:
             color=INK,
             fontsize=10,
             annotation_clip=False,
+            bbox={"fc": PAPER, "ec": "none", "pad": 0.3},
         )
 
 

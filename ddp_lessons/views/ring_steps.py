@@ -53,7 +53,7 @@ def _still(states: Sequence[State], moves: Sequence[Sequence[Move]]) -> Picture:
     pitch = 1.5 if ranks <= 4 else 1.0
     wide = (ranks - 1) * pitch + 1
     apart = pitch + 0.35
-    beside = max(1, min(len(states), int(15 // (wide + apart))))
+    beside = max(1, min(len(states), int((15 if pitch > 1 else 20) // (wide + apart))))
     rows = math.ceil(len(states) / beside)
     width, height = beside * (wide + apart) + 2.0, rows * (ranks + 2.5)
     inch = min(0.6, WIDE / width)

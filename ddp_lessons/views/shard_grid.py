@@ -27,7 +27,7 @@ from ddp_lessons.views.theme import cell as shade
 MOST_SAMPLES, MOST_RANKS = 40, 8
 LIMITS = {"length": (1, MOST_SAMPLES), "world_size": (1, MOST_RANKS), "epoch": (0, 9)}
 WIDTH = WIDE  # inches
-LABEL, GAP = 0.8, 0.5  # inches: for the names of ranks, between two grids
+LABEL, GAP = 0.7, 0.5  # inches: for the names of ranks, between two grids
 HEAD, EPOCH = 0.36, 0.22  # inches: for a title, for the names of epochs
 FRAME = (WIDTH, 3.9)  # of the picture under the sliders, so that nothing jumps
 CELL, TALL = 0.62, 3.6  # inches, at most: a cell, and the rows of all ranks
@@ -172,7 +172,9 @@ def _box(
     from matplotlib.patches import Rectangle
 
     x, y = at
-    box = (x + 0.04 * cell, y + 0.06 * cell), 0.92 * cell, 0.88 * cell
+    tight = size > 0.6 * 72 * cell  # two digits are as wide as the cell
+    gap = 0 if tight else 0.04 * cell
+    box = (x + gap, y + 0.06 * cell), cell - 2 * gap, 0.88 * cell
     paper = None
     if not colour:
         axes.add_patch(Rectangle(*box, fill=False, ec=SOFT, lw=1, ls=(0, (3, 2))))
@@ -180,7 +182,7 @@ def _box(
         axes.add_patch(Rectangle(*box, fc=PAPER, ec=colour, lw=1.2, hatch="/////"))
         paper = {"fc": PAPER, "ec": "none", "pad": 0.12 * size}
     else:
-        shade(axes, (*box[0], *box[1:]), colour)
+        shade(axes, (*box[0], *box[1:]), colour, edge=0.6 if tight else 1.4)
     axes.text(
         x + 0.5 * cell,
         y + 0.5 * cell,

@@ -98,7 +98,11 @@ def plain_axes(figure: Figure, **kwargs: Any) -> Any:
 
 
 def cell(
-    axes: Any, box: tuple[float, float, float, float], colour: str, strength: float = 0.3
+    axes: Any,
+    box: tuple[float, float, float, float],
+    colour: str,
+    strength: float = 0.3,
+    edge: float = 1.4,
 ) -> None:
     """A box (left, low, width, height) of one colour, on which text can be read in both themes."""
     from matplotlib.patches import Rectangle
@@ -106,7 +110,7 @@ def cell(
     left, low, wide, high = box
     at = ((left, low), wide, high)
     axes.add_patch(Rectangle(*at, fc=colour, alpha=strength, ec="none"))
-    axes.add_patch(Rectangle(*at, fill=False, ec=colour, lw=1.4))
+    axes.add_patch(Rectangle(*at, fill=False, ec=colour, lw=edge))
 
 
 def slices(

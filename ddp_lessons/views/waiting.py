@@ -158,15 +158,14 @@ def _row(axes: object, y: int, row: Row, over: bool, left: float) -> None:
     box.set_mutation_aspect(1 / HIGH)
     axes.add_patch(box)
     name = f"rank {row.ranks[0]}" if len(row.ranks) == 1 else f"{len(row.ranks)} ranks"
-    full = row.look == "full"
     axes.text(
         *(0, y, name),
-        color=PAPER if full else INK,
+        color=INK,
         fontsize=10.5,
         fontweight="bold",
         ha="center",
         va="center",
-        bbox=None if full else {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2},
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.2},
         zorder=5,
     )
     does, source = said(row, over), "" if row.mixed else short(row.one.source, 62)
