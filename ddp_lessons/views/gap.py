@@ -28,14 +28,15 @@ def parameter_gap(runs: Mapping[str, Run | tuple[Run, Run]]) -> Picture:
     highest = top if top >= SAME else 1.0  # rounding does not fill the picture
     lines = list(found.values())
     for index, line in enumerate(lines):
+        under = any(_touch(line, other) for other in lines[index + 1 :])
         axes.plot(
             range(1, len(line) + 1),
             line,
             color=_colour(index, line),
             marker=MARKERS[index % len(MARKERS)],
-            ms=5,
             # Of lines that lie on each other the lower one can be seen on both sides.
-            lw=6 if any(_touch(line, other) for other in lines[index + 1 :]) else 2,
+            ms=10 if under else 5,
+            lw=6 if under else 2,
             clip_on=False,
         )
     _label(axes, found, highest)

@@ -121,6 +121,6 @@ def frame(axes: object, node: Node, middle: float, at: float) -> None:
         fontsize=10,
         fontweight="bold" if node.label == ROOT or node.died else "normal",
         ha="center",
-        va="center",
+        va="center_baseline",
         linespacing=1.3,
     )

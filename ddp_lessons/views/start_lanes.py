@@ -21,7 +21,8 @@ APART = 0.9  # of a row, between two starts
 def starts(run: Run) -> Picture:
     """What init_process_group did in each process: a lane a process, in the order of the run.
 
-    Each rank has recorded its `start`, the `process` that it stood for, its `outcome` ("goes on",
+    Each rank has recorded its `start`, the `process` that it stood for ("0/2", its RANK and its
+    WORLD_SIZE, and what else there is to say), its `outcome` ("goes on",
     "raises" or "waits"), and `until`, the time at which it went on or raised. Raises KeyError for a
     run that has not.
     """
@@ -36,7 +37,7 @@ def starts(run: Run) -> Picture:
         new = number == 0 or names[number] != names[number - 1]
         y += (1 + APART if new else 1) if number else 0
         rows.append(y)
-        colour = rank_colour(sorted(set(names)).index(names[number]))
+        colour = rank_colour(int(processes[number].partition("/")[0]))
         called = rank.called - zero
         until = last if ends[number] is None else ends[number] - zero
         hatched = {"color": PAPER, "edgecolor": colour, "hatch": "/////", "lw": 1.2}
@@ -49,7 +50,7 @@ def starts(run: Run) -> Picture:
         axes.text(last * 1.02, y, outcomes[number], color=INK, fontsize=10, va="center")
         if new:
             look = {"color": INK, "fontsize": 11, "fontweight": "bold", "va": "center"}
-            axes.text(-0.03 * last, y - 0.75, names[number], ha="right", **look)
+            axes.text(-0.03 * last, y - 0.75, f"start {names[number]}", ha="right", **look)
     axes.set_yticks(rows, processes)
     axes.set_xlim(-last * 0.02, last * 1.18)
     axes.set_ylim(rows[-1] + 0.7, -1.2)
@@ -58,7 +59,8 @@ def starts(run: Run) -> Picture:
     axes.grid(axis="x", color=LINE, lw=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel(
-        "seconds  (hatched: in init_process_group,  dot: goes on,  cross: raises)",
+        "row: RANK/WORLD_SIZE     hatched: in init_process_group\n"
+        "dot: goes on     cross: raises     time in seconds",
         color=INK,
         fontsize=10,
     )

@@ -198,7 +198,7 @@ def test_a_picture_of_a_failure_is_the_same_for_the_same_facts_and_leaves_ink_to
     assert drawing == PICTURES[name]().svg
     shapes = drawing.partition("</style>")[2]
     assert "var(--ink)" in shapes
-    for colour in (theme.INK, theme.SOFT, theme.LINE, theme.PAPER):
+    for colour in theme.DARK:
         assert colour not in shapes
 
 

@@ -145,7 +145,7 @@ def test_a_picture_is_the_same_each_time_and_leaves_ink_and_paper_to_the_theme(n
     assert picture.svg == PICTURES[name]().svg
     drawing = picture.svg.partition("</style>")[2]
     assert "var(--ink)" in drawing
-    for colour in (theme.INK, theme.SOFT, theme.LINE, theme.PAPER):
+    for colour in theme.DARK:
         assert colour not in drawing
     assert f'alt="{html.escape(picture.sentence)}"' in picture.html()
     assert picture.sentence.endswith(".")

@@ -155,7 +155,7 @@ def test_the_timeline_is_the_same_each_time_and_leaves_ink_and_paper_to_the_them
     assert one.svg == two.svg
     drawing = one.svg.partition("</style>")[2]
     assert "var(--ink)" in drawing
-    for colour in (theme.INK, theme.SOFT, theme.LINE, theme.PAPER):
+    for colour in theme.DARK:
         assert colour not in drawing
     assert f'alt="{html.escape(one.sentence)}"' in one.html()
 

@@ -126,7 +126,7 @@ def test_a_picture_says_in_each_form_what_it_shows(name: str) -> None:
 def test_a_picture_leaves_ink_and_paper_to_the_theme(name: str) -> None:
     drawing = PICTURES[name]().svg.partition("</style>")[2]
     assert "var(--ink)" in drawing
-    for colour in (theme.INK, theme.SOFT, theme.LINE, theme.PAPER):
+    for colour in theme.DARK:
         assert colour not in drawing
 
 
