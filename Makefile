@@ -19,7 +19,7 @@ STALE := stale
 endif
 endif
 
-.PHONY: help lab test test-all notebooks site check bench gpu-check stale
+.PHONY: help lab test test-all notebooks site check bench gpu-check workshop-check stale
 
 help:
 	@echo "make lab         open the course in JupyterLab (PORT=8890 insists on a port)"
@@ -27,6 +27,7 @@ help:
 	@echo "make test-all    the same with the slow tests, and the notebooks 20 times more on a busy core"
 	@echo "make check       the fast part of make test"
 	@echo "make notebooks   build the notebooks from their sources (LESSONS=\"00_start_here ...\")"
+	@echo "make workshop-check   eight people on this machine at once (N=20 LESSONS=\"00_start_here ...\")"
 	@echo "make site        web pages of the lessons and solutions, in build/site"
 	@echo "make bench       this launcher beside torchrun and spawn"
 	@echo "make gpu-check   the course's scripts on NCCL beside gloo (needs only torch and numpy)"
@@ -72,6 +73,11 @@ check: $(INSTALLED)
 
 notebooks: $(INSTALLED)
 	$(PY) tools/build.py $(LESSONS)
+	$(PY) tools/workshop.py plan
+
+# PYTHONPATH: the course in this folder, also where another one is installed.
+workshop-check: $(INSTALLED)
+	PYTHONPATH="$(CURDIR)" $(PY) tools/workshop.py check $(if $(N),--people $(N)) $(LESSONS)
 
 site: $(INSTALLED)
 	$(PY) tools/site_pages.py

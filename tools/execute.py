@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,13 @@ class OwnKernelManager(AsyncKernelManager):
         return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict())
 
 
-def execute(notebook: NotebookNode, folder: Path, timeout: int = TIMEOUT) -> None:
-    """Run every code cell in `folder`, in place.
+def execute(
+    notebook: NotebookNode,
+    folder: Path,
+    timeout: int = TIMEOUT,
+    after_cell: Callable[..., None] | None = None,
+) -> None:
+    """Run every code cell in `folder`, in place, and call `after_cell` after each.
 
     Raises CellFault for an error in a cell that is not tagged raises-exception, for a tagged cell
     that raises nothing, for output on stderr and for a cell that takes longer than `timeout`.
@@ -54,6 +60,7 @@ def execute(notebook: NotebookNode, folder: Path, timeout: int = TIMEOUT) -> Non
             store_widget_state=False,
             coalesce_streams=True,
             on_cell_execute=lambda cell, cell_index: begun.append(cell_index),
+            on_cell_executed=after_cell,
         )
         # The maker's own IPython start-up files and history stay out of it.
         env = {**os.environ, "IPYTHONDIR": scratch, "JUPYTER_RUNTIME_DIR": scratch}

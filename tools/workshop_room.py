@@ -1,0 +1,306 @@
+"""Several people work through lessons on one machine at once: start them, look, tidy up, tell.
+
+What they share is a read-only copy of the course and the environment. Everything else is a person's
+own: notebooks, exercises, home, temporary folder, kernel. As root, each gets a user id of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from workshop_traces import MARK, changed, clear, digest, strays
+
+HERE = Path(__file__).resolve().parent
+SHARED = ("ddp_lessons", "notebooks", "exercises", "solutions")
+OWN = ("notebooks", "exercises")  # what each person gets a copy of
+FIRST_UID = 21000
+GONE = 30.0  # seconds for what a kernel has started to be gone
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One person's way through one notebook. `peak` is in bytes; `faults` are sentences."""
+
+    user: int
+    name: str
+    seconds: float
+    cpu: float
+    ranks: int
+    peak: int
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a room. `peaks` are each person's most bytes, `peak` the most of all at one
+    time; `faults` are those that belong to no notebook."""
+
+    lessons: tuple[Lesson, ...]
+    peaks: tuple[int, ...]
+    peak: int
+    faults: tuple[str, ...]
+    apart: str
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults and not any(lesson.faults for lesson in self.lessons)
+
+
+@dataclass
+class Person:
+    number: int
+    folder: Path
+    process: subprocess.Popen | None = None
+    now: str = ""
+    peak: int = 0
+    by_lesson: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    ended: list[dict] = field(default_factory=list)
+    read: int = 0
+
+    @property
+    def uid(self) -> int:
+        return FIRST_UID + self.number
+
+    def look(self) -> None:
+        """Read on in what the person's process has said."""
+        with (self.folder / "said").open("rb") as said:
+            said.seek(self.read)
+            lines = said.read()
+        whole = lines[: lines.rfind(b"\n") + 1]
+        self.read += len(whole)
+        for line in map(json.loads, whole.splitlines()):
+            self.now = line.get("begun", self.now)
+            if "ended" in line:
+                self.ended.append(line)
+
+
+def hold(
+    root: Path, people: int, names: Sequence[str], *, timeout: int = 600, every: float = 0.5
+) -> Report:
+    """Let `people` go through the notebooks `names` ("notebooks/NN_slug.ipynb") of the course in
+    `root`, all at once, each in this order, and report.
+
+    Memory is looked at every `every` seconds, less often where looking takes long: what lives for
+    less than that can be missed. Leaves nothing behind.
+    """
+    mark = uuid.uuid4().hex
+    room = Path(tempfile.mkdtemp(prefix="workshop-"))
+    room.chmod(0o755)
+    apart = separation()
+    try:
+        course = share(root, room)
+        before = digest(course)
+        everybody = [seat(room, course, number) for number in range(1, people + 1)]
+        known = {course, *(person.folder for person in everybody)}
+        uids = {person.uid for person in everybody} if apart in OWN_UIDS else set()
+        left, peak = None, 0
+        try:
+            for person in everybody:
+                begin(person, course, names, timeout, mark, apart)
+            peak = watch(everybody, every)
+            left = clear(mark, GONE)
+        finally:
+            if left is None:
+                clear(mark, 0)
+        faults = [f"a process outlived its kernel: {line}" for line in left]
+        faults += [f"the read-only course has changed: {name}" for name in changed(before, course)]
+        faults += [
+            f"written outside of everybody's folders: {p}" for p in strays(room, known, uids)
+        ]
+        lessons = []
+        for person in everybody:
+            person.look()
+            lessons += results(person, names, course)
+        peaks = tuple(person.peak for person in everybody)
+        return Report(tuple(lessons), peaks, peak, tuple(faults), TOLD[apart])
+    finally:
+        for folder in [room, *room.rglob("*")]:
+            if folder.is_dir() and not folder.is_symlink():
+                folder.chmod(0o755)
+        shutil.rmtree(room)
+
+
+# Who may do what
+
+TOLD = {
+    "uid": "each person has a user id of its own, and may write into its own folders only",
+    "reader": "each person has a user id of its own, may write into its own folders only, and may "
+    "read everything, because this Python lies where only root may read",
+    "same": "all are this user: permissions keep the course read-only, not one person from another",
+    "root": "all are root, whom no permission holds back: only the comparison of the course's "
+    "files before and after tells whether somebody wrote there",
+}
+OWN_UIDS = ("uid", "reader")
+READER = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
+
+
+def as_user(uid: int, apart: str) -> list[str]:
+    """The beginning of a command that runs as that user."""
+    if apart not in OWN_UIDS:
+        return []
+    ids = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    return [*ids, *(READER if apart == "reader" else ["--inh-caps=-all"])]
+
+
+def separation() -> str:
+    """How people can be kept apart here: a key of TOLD."""
+    if not hasattr(os, "getuid") or os.getuid() != 0:
+        return "same"
+    if shutil.which("setpriv"):
+        for apart in OWN_UIDS:
+            # setpriv may reach what its user may not, so the user itself has to start one.
+            again = (
+                "import subprocess as s, sys, torch.version; s.check_call([sys.executable, '-V'])"
+            )
+            tried = [*as_user(FIRST_UID, apart), sys.executable, "-c", again]
+            if not subprocess.run(tried, capture_output=True, cwd="/").returncode:
+                return apart
+    return "root"
+
+
+# The room
+
+
+def share(root: Path, room: Path) -> Path:
+    """Copy the course into the room, compile the package, and make all of it read-only."""
+    course = room / "course"
+    left_behind = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "answers")
+    for name in SHARED:
+        if (root / name).is_dir():
+            shutil.copytree(root / name, course / name, ignore=left_behind)
+    compiled = [sys.executable, "-m", "compileall", "-q", str(course / "ddp_lessons")]
+    subprocess.run(compiled, check=True)
+    for path in [course, *course.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    return course
+
+
+def seat(room: Path, course: Path, number: int) -> Person:
+    """A person's folders, with a copy of what is worked in."""
+    folder = room / f"person_{number}"
+    for name in ("home", "tmp"):
+        (folder / name).mkdir(parents=True)
+    for name in OWN:
+        if (course / name).is_dir():
+            shutil.copytree(course / name, folder / name)
+    (folder / "said").touch()
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    return Person(number, folder)
+
+
+def begin(
+    person: Person, course: Path, names: Sequence[str], timeout: int, mark: str, apart: str
+) -> None:
+    if apart in OWN_UIDS:
+        for path in [person.folder, *person.folder.rglob("*")]:
+            os.chown(path, person.uid, person.uid)
+    home, temporary = person.folder / "home", person.folder / "tmp"
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("JUPYTER", "IPYTHON", "XDG_", "PYTEST", "MPL"))
+    }
+    env |= {
+        **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(temporary)),
+        **dict.fromkeys(("USER", "LOGNAME"), f"person_{person.number}"),
+        "HOME": str(home),
+        MARK: mark,
+        "PYTHONPATH": str(course),
+        "IPYTHONDIR": str(home / ".ipython"),
+        "JUPYTER_DATA_DIR": str(home / "jupyter"),
+        "JUPYTER_CONFIG_DIR": str(home / ".jupyter"),
+        "JUPYTER_RUNTIME_DIR": str(home / "jupyter" / "runtime"),
+    }
+    script = [sys.executable, str(HERE / "workshop_user.py"), str(person.folder), str(timeout)]
+    with (
+        (person.folder / "said").open("wb") as said,
+        (person.folder / "stderr").open("wb") as stderr,
+    ):
+        person.process = subprocess.Popen(
+            [*as_user(person.uid, apart), *script, *names],
+            env=env,
+            cwd=person.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=stderr,
+        )
+
+
+def watch(everybody: Sequence[Person], every: float) -> int:
+    """Wait until all are through, and note the memory meanwhile; the most of all at one time."""
+    peak = 0
+    while any(person.process.poll() is None for person in everybody):
+        began = time.monotonic()
+        below = descendants({person.process.pid for person in everybody})
+        total = 0
+        for person in everybody:
+            person.look()
+            used = sum(map(memory, below[person.process.pid]))
+            person.peak = max(person.peak, used)
+            person.by_lesson[person.now] = max(person.by_lesson[person.now], used)
+            total += used
+        peak = max(peak, total)
+        # Reading the memory of many processes takes time that the lessons need.
+        time.sleep(max(every, 4 * (time.monotonic() - began)))
+    return peak
+
+
+def memory(process: psutil.Process) -> int:
+    """A process's part of the memory: its own pages, and of each that it shares an equal share
+    (PSS). Ranks are forks of one server, so that their RSS would count the same pages many times,
+    and their USS would miss them. Where the system has no PSS: USS."""
+    with contextlib.suppress(psutil.Error):
+        used = process.memory_full_info()
+        return getattr(used, "pss", None) or used.uss
+    return 0
+
+
+def descendants(roots: Iterable[int]) -> dict[int, list[psutil.Process]]:
+    """All processes below each of the roots, which do not count: they stand for Jupyter."""
+    children = defaultdict(list)
+    for process in psutil.process_iter(["ppid"]):
+        children[process.info["ppid"]].append(process)
+    found = {}
+    for root in roots:
+        found[root], todo = [], [root]
+        while todo:
+            new = children[todo.pop()]
+            found[root] += new
+            todo += [process.pid for process in new]
+    return found
+
+
+# Afterwards
+
+
+def results(person: Person, names: Sequence[str], course: Path) -> list[Lesson]:
+    """A Lesson for each notebook, also where the person's process ended before it."""
+    ended = {line["ended"]: line for line in person.ended}
+    lessons = []
+    for name in names:
+        line = ended.get(name)
+        if line is None:
+            said = (person.folder / "stderr").read_text(errors="replace").strip()
+            code = person.process.returncode
+            line = {"faults": [f"was not gone through: its process ended with {code}. {said}"]}
+        elif line["package"] != str(course / "ddp_lessons"):
+            line["faults"].append(f"used the package in {line['package']}, not the shared one")
+        measured = line.get("seconds", 0.0), line.get("cpu", 0.0), line.get("ranks", 0)
+        faults = tuple(line["faults"])
+        lessons.append(Lesson(person.number, name, *measured, person.by_lesson[name], faults))
+    return lessons
