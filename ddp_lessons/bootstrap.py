@@ -58,6 +58,7 @@ def main(folder: str, env: dict[str, str] | None = None, away: bool = False) -> 
     path = take_place(Path(folder))
     settle_libraries()
     watch_calls(events, rank)
+    events.write("ready")
     code, end = run_script(path)
     flush()
     if os.getpid() == events.pid:  # a child that the script forked may come this way too
@@ -125,7 +126,8 @@ def above(folder: Path) -> list[tuple[int, str]]:
 
 
 class Events:
-    """This rank's milestones: started, joined, ended. One JSON line each, flushed by the write."""
+    """This rank's milestones: started, ready (for the script), joined, ended. One JSON line each,
+    flushed by the write."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -60,7 +60,8 @@ def launch(
     engine: "forkserver" answers in about 0.1 s; "torchrun" is the real command; "python" runs a
         script that starts its ranks itself, with mp.spawn() say, and finds `world_size` as
         WORLD_SIZE in its environment; "slurm" submits a job to a cluster.
-    timeout: seconds, for the whole run.
+    timeout: seconds, for the whole run. What torchrun takes to start all ranks does not count, up
+        to three minutes.
     env: environment variables on top of this process's own.
 
     Raises WorkerError if any rank raises, leaves early or is still running at the limit;
@@ -99,7 +100,8 @@ def launch(
         visible = (None,) if keep else placed.visible
         write_spec(folder, path, args)
     name = "cell" if folders.is_cell(path) else path.name
-    deadline = began + timeout
+    starting = engines.SLOW.get(engine, 0)
+    deadline = began + timeout + starting
     with (
         stop_button.heard_once() as stop,
         lifeline.held(folder) as cut,
@@ -111,6 +113,8 @@ def launch(
         workers = engines.workers(engine, job)
         output = OutputLimit(folder, workers)
         looks = [*looks, watch.disagreement(folder, world_size), output.look]
+        if starting:
+            looks.append(watch.begun(folder, world_size, timeout))
         exitcodes = {}
         try:
             workers.start(deadline)

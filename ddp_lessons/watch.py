@@ -112,6 +112,25 @@ def disagreement(folder: Path, world_size: int) -> Look:
     return look
 
 
+def begun(folder: Path, world_size: int, timeout: float) -> Look:
+    """A look at ranks that import torch themselves, in seconds, or on a busy machine in a minute.
+    Once all have come to the script, the run may take `timeout` more, and no longer."""
+    ready: dict[int, float] = {}
+
+    def look() -> float | None:
+        if len(ready) == world_size:
+            return None
+        for rank in set(range(world_size)) - set(ready):
+            event = collect.read_events(bootstrap.rank_folder(folder, 0, rank)).get("ready")
+            if event:
+                ready[rank] = event["time"]
+        if len(ready) < world_size:
+            return None
+        return timeout - (time.monotonic() - max(ready.values()))
+
+    return look
+
+
 def ask_stacks(workers: Workers, folder: Path, seconds: float = ANSWER) -> None:
     """Have every rank that still runs write its Python stack, and wait until it is written, at most
     that long."""

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Protocol
 
 NAMES = ("forkserver", "torchrun", "python", "slurm")
+SLOW = {"torchrun": 180}  # those that take long to start, and the most seconds for it
 AWAY = ("slurm",)  # those whose ranks may be on other machines than the launching process
 # Which of them have what the others have not.
 ABLE = {"nnodes": ("torchrun", "slurm"), "max_restarts": ("torchrun",)}

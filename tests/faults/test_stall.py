@@ -298,5 +298,5 @@ def test_torchrun_says_who_waits_where_too(script):
         time.sleep(600)
     """
     with pytest.raises(WorkerError) as caught:
-        launch(script(HEAD + text.lstrip("\n")), 2, engine="torchrun", timeout=25)
+        launch(script(HEAD + text.lstrip("\n")), 2, engine="torchrun", timeout=LIMIT)
     assert "rank 0 waits in barrier, line 11; rank 1 is at line 12." in str(caught.value)

@@ -43,6 +43,29 @@ def test_a_rank_that_exits_on_attempt_zero_is_started_again_where_the_checkpoint
     assert [rank.stdout for rank in run] == ["attempt 1 starts at epoch 2\n"] * 2
 
 
+def test_the_time_that_torchrun_takes_to_start_is_not_taken_from_the_ranks(script):
+    # Each of three processes imports torch, the ranks after their agent.
+    run = launch(script("print('here')"), 2, engine="torchrun", timeout=1)
+    assert [rank.stdout for rank in run] == ["here\n"] * 2
+
+
+def test_ranks_that_have_begun_under_torchrun_have_no_more_than_their_time(script):
+    text = """
+        import time
+        from ddp_lessons.worker import record
+
+        record("began", at=time.monotonic())
+        while True:
+            record("lives", at=time.monotonic())
+            time.sleep(0.1)
+    """
+    with pytest.raises(WorkerError, match="after 2 s") as caught:
+        launch(script(text), 2, engine="torchrun", timeout=2)
+    records = caught.value.run.records
+    last = max(one.time for one in records)
+    assert last - max(one.time for one in records if one.name == "began") < 30  # start has 180
+
+
 def test_the_first_line_names_the_rank_that_raised_although_another_one_sleeps(script):
     text = """
         import os, time

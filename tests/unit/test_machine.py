@@ -66,6 +66,21 @@ def test_a_trial_that_fails_is_reported_and_never_praised(monkeypatch: pytest.Mo
     assert "rank 1 failed first, line 10: IndexError" in verdict
 
 
+def test_the_start_of_the_server_is_not_a_part_of_the_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    def noted(script: str, world_size: int, **options: float) -> object:
+        calls.append((world_size, options.get("timeout")))
+        return launch(script, world_size, **options)
+
+    launch = machine.launch
+    monkeypatch.setattr(machine, "launch", noted)
+    assert machine.trial()[0]
+    assert calls == [(1, None), (2, machine.LIMIT)]
+
+
 def test_a_wrong_sum_is_not_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "TRIAL", "03_rank_and_world_size/roll_call.py")
     with pytest.raises(KeyError):  # it records no sum
