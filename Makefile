@@ -39,6 +39,7 @@ $(INSTALLED): constraints.txt pyproject.toml $(STALE)
 	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3.12"; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "The course needs Python 3.11 or newer, and $(PYTHON) is not. Name a newer one: make PYTHON=/path/to/python3.12"; exit 1; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks the venv module. On Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
+	@test ! -L $(VENV) || { echo "$(VENV) is a link, and making it anew would empty the environment that it leads to. Remove the link first: rm $(VENV)"; exit 1; }
 	@echo "Installing the course's packages into $(VENV). This takes some minutes, once."
 	@"$(PYTHON)" -m venv $(if $(STALE),--clear) $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,test]'
