@@ -129,7 +129,7 @@ def told(report: Report) -> str:
     lines += [
         "",
         f"memory: at most {max(report.peaks) / MIB:.0f} MB a person, {report.peak / MIB:.0f} MB of "
-        f"all {len(report.peaks)} at one time (PSS: a shared page counts once)",
+        f"all {len(report.peaks)} at one time (a page that processes share counts once)",
         f"{len(report.lessons)} notebooks gone through, {failed} failed",
     ]
     return "\n".join([*lines, trouble(report)]).rstrip()

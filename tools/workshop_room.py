@@ -6,7 +6,6 @@ own: notebooks, exercises, home, temporary folder, kernel. As root, each gets a 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -16,12 +15,11 @@ import tempfile
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
+from workshop_memory import descendants, size, together
 from workshop_traces import MARK, changed, clear, digest, strays
 
 HERE = Path(__file__).resolve().parent
@@ -247,42 +245,17 @@ def watch(everybody: Sequence[Person], every: float) -> int:
     while any(person.process.poll() is None for person in everybody):
         began = time.monotonic()
         below = descendants({person.process.pid for person in everybody})
-        total = 0
+        sizes = []
         for person in everybody:
             person.look()
-            used = sum(map(memory, below[person.process.pid]))
+            sizes += (own := [size(process) for process in below[person.process.pid]])
+            used = together(own)
             person.peak = max(person.peak, used)
             person.by_lesson[person.now] = max(person.by_lesson[person.now], used)
-            total += used
-        peak = max(peak, total)
+        peak = max(peak, together(sizes))
         # Reading the memory of many processes takes time that the lessons need.
         time.sleep(max(every, 4 * (time.monotonic() - began)))
     return peak
-
-
-def memory(process: psutil.Process) -> int:
-    """A process's part of the memory: its own pages, and of each that it shares an equal share
-    (PSS). Ranks are forks of one server, so that their RSS would count the same pages many times,
-    and their USS would miss them. Where the system has no PSS: USS."""
-    with contextlib.suppress(psutil.Error):
-        used = process.memory_full_info()
-        return getattr(used, "pss", None) or used.uss
-    return 0
-
-
-def descendants(roots: Iterable[int]) -> dict[int, list[psutil.Process]]:
-    """All processes below each of the roots, which do not count: they stand for Jupyter."""
-    children = defaultdict(list)
-    for process in psutil.process_iter(["ppid"]):
-        children[process.info["ppid"]].append(process)
-    found = {}
-    for root in roots:
-        found[root], todo = [], [root]
-        while todo:
-            new = children[todo.pop()]
-            found[root] += new
-            todo += [process.pid for process in new]
-    return found
 
 
 # Afterwards

@@ -84,7 +84,7 @@ def test_every_link_leads_somewhere(path: Path):
     expect_none(name(path), limits.links(text, path.parent, ROOT))
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "WORKSHOP.md"])
 def test_every_link_of_the_front_pages_leads_somewhere(page: str):
     expect_none(page, limits.links((ROOT / page).read_text(encoding="utf-8"), ROOT, ROOT))
 

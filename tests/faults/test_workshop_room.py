@@ -1,0 +1,122 @@
+"""Several people on one machine at once, as `make workshop-check` has them: what it must notice."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+import workshop
+import workshop_room
+import workshop_traces
+
+ROOT = Path(__file__).resolve().parents[2]
+RANKS = """
+from ddp_lessons import launch
+launch("00_start_here/add.py", 2).values("sum")
+""".strip()
+
+
+def course(folder: Path, **notebooks: list[tuple[str, str]]) -> tuple[Path, list[str]]:
+    """A course with these notebooks, each a list of cells and the results they were committed with,
+    and the notebooks' names."""
+    shutil.copytree(
+        ROOT / "ddp_lessons",
+        folder / "ddp_lessons",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (folder / "notebooks").mkdir()
+    names = []
+    for name, cells in notebooks.items():
+        made = []
+        for count, (source, result) in enumerate(cells, 1):
+            said = new_output("execute_result", {"text/plain": result}, execution_count=count)
+            made.append(
+                new_code_cell(source, execution_count=count, outputs=[said][: bool(result)])
+            )
+        nbformat.write(new_notebook(cells=made), folder / "notebooks" / f"{name}.ipynb")
+        names.append(f"notebooks/{name}.ipynb")
+    return folder, names
+
+
+def test_two_people_go_through_a_lesson_each_with_ranks_of_their_own(tmp_path: Path):
+    before = set(Path(tempfile.gettempdir()).glob("workshop-*"))
+    root, names = course(tmp_path, lesson=[(RANKS, "[3, 3]")])
+    report = workshop_room.hold(root, 2, names, every=0.05)
+    assert report.ok, workshop.told(report)
+    assert [(one.user, one.name, one.ranks) for one in report.lessons] == [
+        (1, "notebooks/lesson.ipynb", 2),
+        (2, "notebooks/lesson.ipynb", 2),
+    ]
+    for one in report.lessons:  # a kernel that has imported torch, and its server
+        assert one.cpu > 0.5 and one.peak > 100 * 2**20
+    assert max(report.peaks) <= report.peak <= sum(report.peaks)
+    assert set(Path(tempfile.gettempdir()).glob("workshop-*")) == before
+
+
+def test_what_differs_raises_strays_or_stays_is_a_failure_with_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(workshop_room, "GONE", 1.0)
+    stray = Path(tempfile.gettempdir(), f"stray-{uuid.uuid4().hex}")
+    sleeper = "import subprocess, sys\nchild = subprocess.Popen("
+    sleeper += "[sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
+    root, names = course(
+        tmp_path,
+        right=[("1 + 1", "2")],
+        differs=[("1 + 1", "2"), ("1 + 2", "4")],
+        raises=[("1 / 0", "")],
+        strays=[(f"open({str(stray)!r}, 'w').close()", "")],
+        stays=[(sleeper, "")],
+    )
+    try:
+        report = workshop_room.hold(root, 1, [*names, "notebooks/missing.ipynb"])
+    finally:
+        stray.unlink(missing_ok=True)
+    assert not report.ok
+    faults = {Path(one.name).stem: "\n".join(one.faults) for one in report.lessons}
+    assert faults["right"] == faults["strays"] == faults["stays"] == ""
+    assert faults["differs"].startswith("cell 2 (1 + 2):\n  was ['4']\n  now ['3']")
+    assert faults["raises"].startswith("cell 1:") and "ZeroDivisionError" in faults["raises"]
+    assert "was not gone through" in faults["missing"]
+    outlived = [one for one in report.faults if one.startswith("a process outlived its kernel")]
+    assert len(outlived) == 1 and "time.sleep(600)" in outlived[0]
+    if workshop_room.separation() in workshop_room.OWN_UIDS:
+        assert f"written outside of everybody's folders: {stray}" in report.faults
+    told = workshop.told(report)
+    assert "person 1, notebooks/raises.ipynb, cell 1:" in told
+    assert "6 notebooks gone through, 3 failed" in told
+
+
+def test_nobody_but_root_can_write_into_the_shared_course(tmp_path: Path):
+    write = "from pathlib import Path\nimport ddp_lessons\n"
+    write += "Path(ddp_lessons.__file__).write_text('mine')"
+    root, names = course(tmp_path, writes=[(write, "")])
+    report = workshop_room.hold(root, 1, names)
+    assert not report.ok
+    faults = "\n".join([*report.lessons[0].faults, *report.faults])
+    if workshop_room.separation() == "root":
+        assert "the read-only course has changed: ddp_lessons/__init__.py" in faults
+    else:
+        assert "PermissionError" in faults
+
+
+def test_every_change_of_the_course_is_seen(tmp_path: Path):
+    for name in ("same", "edited", "gone"):
+        (tmp_path / name).write_text(name)
+    before = workshop_traces.digest(tmp_path)
+    assert workshop_traces.changed(before, tmp_path) == []
+    (tmp_path / "edited").write_text("mine")
+    (tmp_path / "gone").unlink()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "same").chmod(0o400)
+    assert workshop_traces.changed(before, tmp_path) == ["edited", "gone", "new", "same"]
+
+
+@pytest.mark.slow
+def test_eight_people_go_through_the_first_four_lessons_at_once():
+    report = workshop_room.hold(ROOT, 8, workshop.notebooks([], 4))
+    assert report.ok, workshop.told(report)
