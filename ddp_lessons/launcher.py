@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import json
 import os
@@ -34,6 +35,8 @@ from ddp_lessons.output_limit import OutputLimit
 from ddp_lessons.run import Run, WorkerError, say
 from ddp_lessons.text import last_printed
 from ddp_lessons.worker import RECORDS
+
+IMPATIENT = "timeout:1 attempts:1"  # what glibc's resolver takes in RES_OPTIONS
 
 
 def launch(
@@ -163,6 +166,9 @@ def rank_environment(
     if not away:
         # Without it gloo looks the host name up, and warns where that does not resolve.
         env.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+        # torch asks the network for the name of ::ffff:127.0.0.1. Where no name server answers,
+        # every rank would wait for it for ten seconds.
+        env.setdefault("RES_OPTIONS", IMPATIENT)
     env.update(extra)
     return env
 
@@ -223,10 +229,39 @@ def import_torch() -> None:
     def work() -> None:
         with contextlib.suppress(ImportError):  # the next import says it to the caller
             importlib.import_module("torch.distributed")
+            settle_names()
 
     thread = threading.Thread(target=work, name="import torch", daemon=True)
     thread.start()
     thread.join()
+
+
+@functools.cache
+def settle_names() -> None:
+    """Have the first store of this process be one that waits a second for a name server, and not
+    ten, and that does not complain in the notebook. A thread keeps the options with which it has
+    first used the resolver: call this in no thread of the reader's."""
+    before = os.environ.get("RES_OPTIONS")
+    with contextlib.suppress(OSError, RuntimeError), _hushed():  # launch()'s own store says it
+        os.environ.setdefault("RES_OPTIONS", IMPATIENT)
+        with store():
+            pass
+    if before is None:
+        os.environ.pop("RES_OPTIONS", None)
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Nothing that C++ says gets to stderr meanwhile."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextlib.contextmanager
