@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import importlib
 import json
 import os
@@ -24,6 +23,7 @@ from ddp_lessons import (
     hang,
     lifeline,
     live,
+    name_server,
     placement,
     report,
     scripts,
@@ -35,8 +35,6 @@ from ddp_lessons.output_limit import OutputLimit
 from ddp_lessons.run import Run, WorkerError, say
 from ddp_lessons.text import last_printed
 from ddp_lessons.worker import RECORDS
-
-IMPATIENT = "timeout:1 attempts:1"  # what glibc's resolver takes in RES_OPTIONS
 
 
 def launch(
@@ -168,7 +166,7 @@ def rank_environment(
         env.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
         # torch asks the network for the name of ::ffff:127.0.0.1. Where no name server answers,
         # every rank would wait for it for ten seconds.
-        env.setdefault("RES_OPTIONS", IMPATIENT)
+        env.setdefault("RES_OPTIONS", name_server.IMPATIENT)
     env.update(extra)
     return env
 
@@ -229,39 +227,11 @@ def import_torch() -> None:
     def work() -> None:
         with contextlib.suppress(ImportError):  # the next import says it to the caller
             importlib.import_module("torch.distributed")
-            settle_names()
+            name_server.settle(store)
 
     thread = threading.Thread(target=work, name="import torch", daemon=True)
     thread.start()
     thread.join()
-
-
-@functools.cache
-def settle_names() -> None:
-    """Have the first store of this process be one that waits a second for a name server, and not
-    ten, and that does not complain in the notebook. A thread keeps the options with which it has
-    first used the resolver: call this in no thread of the reader's."""
-    before = os.environ.get("RES_OPTIONS")
-    with contextlib.suppress(OSError, RuntimeError), _hushed():  # launch()'s own store says it
-        os.environ.setdefault("RES_OPTIONS", IMPATIENT)
-        with store():
-            pass
-    if before is None:
-        os.environ.pop("RES_OPTIONS", None)
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Nothing that C++ says gets to stderr meanwhile."""
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 @contextlib.contextmanager
