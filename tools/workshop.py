@@ -13,6 +13,7 @@ import argparse
 import os
 import platform
 import re
+import signal
 import statistics
 import sys
 from collections.abc import Sequence
@@ -156,4 +157,5 @@ def needed(lessons: Sequence[Lesson]) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the room is cleared then, too
     sys.exit(main())
