@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ddp_lessons.placement import Placement
-from ddp_lessons.text import last_printed, short, summary
+from ddp_lessons.text import last_printed, short, summary, wrapped
 
 
 @dataclass(frozen=True)
@@ -335,4 +335,6 @@ def say(error: BaseException, more: Sequence[str] = ()) -> BaseException:
 
 
 def headed(kind: str, message: str, more: Sequence[str]) -> list[str]:
-    return [f"\x1b[1m{kind}\x1b[0m: {message}", *more]
+    # JupyterLab breaks a long line of a traceback in the middle of a word.
+    text = wrapped(f"{kind}: {message}")
+    return [f"\x1b[1m{kind}\x1b[0m{text.removeprefix(kind)}", *more]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import signal
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,6 +40,30 @@ def short(value: Any, width: int = 60) -> str:
     else:
         text = printable(str(value).replace("\n", " "))
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def wrapped(text: str, width: int = 96) -> str:
+    """Sentences in lines of at most `width` characters, each as far in as it began.
+
+    What stands 4 or more spaces in is code, and stays as it is.
+    """
+    return "\n".join(
+        line if len(line) <= width or line.startswith("    ") else _in_lines(line, width)
+        for line in text.split("\n")
+    )
+
+
+def _in_lines(line: str, width: int) -> str:
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        expand_tabs=False,
+        replace_whitespace=False,
+    )
 
 
 def printable(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,19 @@ def test_a_notebook_shows_an_errors_one_sentence_and_no_frames():
     for error in (say(ValueError("so not")), WorkerError("so not", a_run(a_rank(0)), 0)):
         (line,) = pickle.loads(pickle.dumps(error))._render_traceback_()
         assert "so not" in line and type(error).__name__ in line
+
+
+def test_a_notebook_shows_long_sentences_in_lines_and_code_as_it_is():
+    sentence = "rank 0 waits in send to rank 1, line 13; " * 4
+    code = "    dist.all_to_all_single(" + "x, " * 40 + ")"
+    text = f"some.py: {sentence}\n{code}\n  {sentence}"
+    (shown,) = WorkerError(text, a_run(a_rank(0)), 0)._render_traceback_()
+    lines = shown.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\n")
+    assert code in lines
+    assert all(len(line) <= 96 for line in lines if line != code)
+    told = lines[lines.index(code) + 1 :]
+    assert len(told) > 1 and all(re.match(r"  \S", line) for line in told)
+    assert " ".join(shown.split()) == " ".join(f"\x1b[1mWorkerError\x1b[0m: {text}".split())
 
 
 def test_a_notebook_shows_what_a_failed_run_printed_last():
