@@ -8,6 +8,7 @@ stands alone: it loads nothing.
 
 from __future__ import annotations
 
+import base64
 import html
 import re
 import sys
@@ -22,50 +23,14 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("notebooks", "exercises", "solutions")
 KINDS = {"notebooks": "lesson", "exercises": "exercise", "solutions": "solution"}
 
-# The notebooks' own colours, which pictures and tables ask for by these names.
-LIGHT = """
---jp-content-font-color1:#1b1c1d;--jp-content-font-color2:#5c6166;--jp-border-color2:#c8ccd0;
---jp-mirror-editor-keyword-color:#00720a;--jp-mirror-editor-string-color:#a22222;
---jp-mirror-editor-comment-color:#3a6f6f;--jp-mirror-editor-number-color:#00720a;
---page:#ffffff;--code:#f5f6f7;--link:#0b5cad;--error:#b00020"""
-DARK = """
---jp-content-font-color1:#ececec;--jp-content-font-color2:#a9aeb4;--jp-border-color2:#4a4f55;
---jp-mirror-editor-keyword-color:#6cc070;--jp-mirror-editor-string-color:#f0908d;
---jp-mirror-editor-comment-color:#8fb8b8;--jp-mirror-editor-number-color:#6cc070;
---page:#111111;--code:#1c1d1f;--link:#7db8f5;--error:#ff8a80"""
-LOOK = """
-*{box-sizing:border-box}
-body{margin:0;background:var(--page);color:var(--jp-content-font-color1);line-height:1.55;
-font-family:system-ui,sans-serif;font-size:16px}
-main,nav{max-width:54rem;margin:0 auto;padding:0 1rem}
-nav{display:flex;flex-wrap:wrap;gap:.3rem 1.5rem;padding-top:.8rem;padding-bottom:.8rem}
-a{color:var(--link)}
-h1,h2,h3{line-height:1.25}
-img,svg{max-width:100%;height:auto}
-pre{overflow-x:auto;margin:0;font-size:.85rem;line-height:1.4}
-code{font-size:.9em;overflow-wrap:anywhere}
-pre code{overflow-wrap:normal}
-.input_area,.rendered_html pre{background:var(--code);padding:.6rem .8rem;border-radius:4px;
-margin:.8rem 0 .3rem;overflow-x:auto}
-.output{overflow-x:auto;margin:.3rem 0 1rem}
-.output_error pre,.output_subarea pre{white-space:pre-wrap;overflow-wrap:anywhere}
-.output_error{border-left:3px solid var(--error);padding-left:.8rem}
-.prompt,.anchor-link{display:none}
-blockquote{margin:1rem 0;padding:.1rem 1rem;border-left:3px solid var(--link)}
-table{border-collapse:collapse;display:block;overflow-x:auto}
-th,td{padding:.3rem .8rem;border-bottom:1px solid var(--jp-border-color2);text-align:left;
-vertical-align:top}
-figure{margin:0}
-li{margin-bottom:.6rem}
-summary{cursor:pointer}
-.highlight{background:none}
-.k,.kn,.kc,.kd,.ow{color:var(--jp-mirror-editor-keyword-color)}
-.s1,.s2,.sd,.sa,.si{color:var(--jp-mirror-editor-string-color)}
-.c1,.ch{color:var(--jp-mirror-editor-comment-color)}
-.mi,.mf{color:var(--jp-mirror-editor-number-color)}
-"""
-CSS = f":root{{{LIGHT}}}@media(prefers-color-scheme:dark){{:root{{{DARK}}}}}{LOOK}"
+CSS = (ROOT / "tools" / "site_pages.css").read_text(encoding="utf-8")
 
+MINUTES = re.compile(r"^(\d+) min · ", re.M)
+# nbconvert puts the alternative text first.
+PICTURE = re.compile(
+    r'"ddp-picture"><img (?:alt="[^"]*" )?src="data:image/svg\+xml;base64,([^"]+)"'
+)
+PHONE = 358  # pixels between the margins of its page
 HEADLINE = re.compile(r"^You will (?P<promise>[^\n]+?)\.?\n\n(?P<minutes>\d+) min · ", re.M)
 
 
@@ -87,11 +52,18 @@ class Page:
         return self.notebook.cells[0].source.partition("\n")[0].removeprefix("# ").strip()
 
     @property
-    def headline(self) -> tuple[str, str]:
-        """The promise and the minutes of a lesson."""
+    def promise(self) -> str:
+        """What the reader of a lesson will do."""
         text = "\n\n".join(cell.source for cell in self.notebook.cells[:3])
         found = HEADLINE.search(text)
-        return (found["promise"], found["minutes"]) if found else ("", "")
+        return found["promise"] if found else ""
+
+    @property
+    def minutes(self) -> int:
+        """Of a lesson, or of all exercises of a notebook."""
+        words = [cell.source for cell in self.notebook.cells if cell.cell_type == "markdown"]
+        found = [int(minutes) for text in words for minutes in MINUTES.findall(text)]
+        return found[0] if self.folder == "notebooks" else sum(found)
 
 
 def pages(root: Path = ROOT) -> list[Page]:
@@ -132,9 +104,8 @@ def navigation(page: Page, every: Sequence[Page]) -> str:
     return f"<nav>{''.join(links)}</nav>"
 
 
-def body(page: Page, known: set[str]) -> str:
+def body(page: Page, known: set[str], exporter: HTMLExporter) -> str:
     """The notebook as HTML; links to other notebooks lead to their pages."""
-    exporter = HTMLExporter(template_name="basic")
     text, _ = exporter.from_notebook_node(page.notebook)
 
     def led(match: re.Match) -> str:
@@ -146,31 +117,49 @@ def body(page: Page, known: set[str]) -> str:
             raise ValueError(f"{page.address}: the link to {match[1]}.ipynb leads to no page")
         return f'href="{match[1]}.html"'
 
-    return re.sub(r'href="(?!https?:)([^"]+)\.ipynb"', led, text)
+    text = re.sub(r'href="(?!https?:)([^"]+)\.ipynb"', led, text)
+    return PICTURE.sub(
+        lambda match: match[0].replace('"', '"wide ', 1 if wide(match[1]) else 0), text
+    )
+
+
+def wide(svg: str) -> bool:
+    """Whether a picture, in base64, is wider than a phone."""
+    points = re.search(rb'<svg[^>]* width="([\d.]+)pt"', base64.b64decode(svg))
+    return points is not None and float(points[1]) * 4 / 3 > PHONE
+
+
+def duration(minutes: int) -> str:
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours else f"{rest} min"
 
 
 def index(every: Sequence[Page]) -> str:
     """The lessons, with minutes, objectives, exercises and solutions."""
-    there = {page.address for page in every}
+    by_address = {page.address: page for page in every}
+    lessons, exercises = (
+        [page for page in every if page.folder == folder] for folder in ("notebooks", "exercises")
+    )
     rows = []
-    for page in every:
-        if page.folder != "notebooks":
-            continue
-        promise, minutes = page.headline
-        told = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(promise))
-        more = [
-            f' · <a href="{folder}/{page.slug}.html">{KINDS[folder]}</a>'
-            for folder in FOLDERS[1:]
-            if f"{folder}/{page.slug}.html" in there
-        ]
+    for page in lessons:
+        facts = [f"{page.minutes} min"]
+        told = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(page.promise))
+        for folder in FOLDERS[1:]:
+            other = by_address.get(f"{folder}/{page.slug}.html")
+            if other:
+                time = f", {other.minutes} min" if folder == "exercises" else ""
+                facts.append(f'<a href="{other.address}">{KINDS[folder]}</a>{time}')
         rows.append(
-            f'<li><a href="{page.address}">{html.escape(page.title)}</a> · {minutes} min'
-            f"{''.join(more)}<br>You will {told}.</li>"
+            f'<li><h2><a href="{page.address}">{html.escape(page.title)}</a></h2>'
+            f"<p>You will {told}.</p>"
+            f'<p class="facts">{" · ".join(f"<span>{fact}</span>" for fact in facts)}</p></li>'
         )
+    time, more = (duration(sum(page.minutes for page in some)) for some in (lessons, exercises))
     return (
         "<h1>DDP Lessons</h1><p>PyTorch DistributedDataParallel, taught by running it. These pages "
         "show each lesson as it ran; to run one yourself, take the notebooks.</p>"
-        f'<ol start="0">{"".join(rows)}</ol>'
+        f"<p>{len(lessons)} lessons, {time}. Their exercises, {more}.</p>"
+        f'<ol start="0" class="lessons">{"".join(rows)}</ol>'
     )
 
 
@@ -179,8 +168,9 @@ def write(folder: Path, root: Path = ROOT) -> list[Path]:
     every = pages(root)
     known = {page.address for page in every}
     made = [(folder / "index.html", document("DDP Lessons", "", index(every)))]
+    exporter = HTMLExporter(template_name="basic")
     for page in every:
-        text = document(page.title, navigation(page, every), body(page, known))
+        text = document(page.title, navigation(page, every), body(page, known, exporter))
         made.append((folder / page.address, text))
     for path, text in made:
         path.parent.mkdir(parents=True, exist_ok=True)
