@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DAY = 9 * 60, 17 * 60  # in minutes after midnight
 LUNCH, LUNCH_FROM, LUNCH_TO = 60, 11 * 60 + 45, 13 * 60 + 15
 BREAK, LONGEST, SHORTEST = 15, 90, 40
+CHECKPOINT = 10  # minutes, in those that its lesson's page states
 TALK = 5  # minutes that a room takes for a lesson's vote, on top of the reader's own
 OPENING, CLOSING, STEP = 15, 15, 5
 
@@ -73,13 +74,14 @@ def part(lesson: course.Lesson, root: Path = ROOT) -> Part:
     needs = re.search(r" · needs ([^·\n]+)", text)
     assert needs, f"{slug} does not say what it needs"
     link = f"notebooks/{slug}.ipynb"
-    item = Item("lesson", number, lesson.title, rounded(lesson.minutes) + TALK, link)
     check = re.search(r"^# ## (Checkpoint: .+)", text, re.M)
+    alone = lesson.minutes - (CHECKPOINT if check else 0)
+    item = Item("lesson", number, lesson.title, rounded(alone) + TALK, link)
     return Part(
         replace(item, own=lesson.minutes),
         tuple(re.findall(r"\d\d", needs[1])),
         tuple(exercises(slug, root)),
-        Item("checkpoint", number, check[1], 10, link, 10) if check else None,
+        Item("checkpoint", number, check[1], CHECKPOINT, link, CHECKPOINT) if check else None,
     )
 
 

@@ -9,24 +9,16 @@ import pytest
 pytest.importorskip("playwright")
 
 import lab  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
-
-MISSING = (
-    "no chromium here. On Debian and Ubuntu: sudo apt install chromium fonts-dejavu-core. "
-    "Elsewhere: any Chromium on PATH"
-)
 
 
 @pytest.fixture(scope="session")
 def browser():
     if not lab.CHROMIUM:
         if "chromium" in os.environ.get("DDP_LESSONS_REQUIRE", ""):
-            pytest.fail(MISSING)
-        pytest.skip(MISSING)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=lab.CHROMIUM, args=lab.FLAGS)
+            pytest.fail(lab.MISSING)
+        pytest.skip(lab.MISSING)
+    with lab.browser() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

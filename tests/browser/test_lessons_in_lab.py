@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import lab
 import nbformat
 import pytest
+
+import lab
 
 PATHS = [
     f"{folder}/{path.name}"

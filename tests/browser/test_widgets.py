@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import lab
 import pytest
 from playwright.sync_api import Locator
+
+import lab
 
 pytestmark = pytest.mark.slow
 

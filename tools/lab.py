@@ -1,4 +1,4 @@
-"""A JupyterLab of one's own, and what a reader does in it, through Playwright.
+"""A browser, a JupyterLab of one's own, and what a reader does in it, through Playwright.
 
 Cells are read from the notebook's model, since Lab draws only those in view.
 """
@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page, sync_playwright
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("notebooks", "solutions", "exercises")
 SHOTS = ROOT / "build" / "screenshots"
 # The first asks to be switched on; the second complains of each restart that it meets.
@@ -29,6 +29,10 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 PATIENCE = 300_000  # milliseconds
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), "")
+MISSING = (
+    "no chromium here. On Debian and Ubuntu: sudo apt install chromium fonts-dejavu-core. "
+    "Elsewhere: any Chromium on PATH"
+)
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
@@ -43,6 +47,17 @@ CELLS = """() => {
     const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
     return [...Array(cells.length).keys()].map(i => cells.get(i)).map(c => c.toJSON());
 }"""
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Browser]:
+    """The Chromium of this computer. There must be one."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        try:
+            yield started
+        finally:
+            started.close()
 
 
 @contextlib.contextmanager
