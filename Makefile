@@ -12,14 +12,14 @@ NOTEBOOKS = $(wildcard notebooks solutions)
 TWO_AT_A_TIME := -n 2 --dist loadfile
 
 # A venv holds its own absolute path and a link to its interpreter: one that came along with a moved
-# clone, or has lost its interpreter, is made anew.
+# clone, or has lost its interpreter, is made anew. Of a link to another one, only the link goes.
 ifneq ($(wildcard $(INSTALLED)),)
 ifneq ($(shell cat $(INSTALLED)) $(wildcard $(PY)),$(CURDIR) $(PY))
 STALE := stale
 endif
 endif
 
-.PHONY: help lab test test-all notebooks site check bench gpu-check workshop-check stale
+.PHONY: help lab test test-all notebooks site pictures workshop-check check bench gpu-check stale
 
 help:
 	@echo "make lab         open the course in JupyterLab (PORT=8890 insists on a port)"
@@ -29,6 +29,7 @@ help:
 	@echo "make notebooks   build the notebooks from their sources (LESSONS=\"00_start_here ...\")"
 	@echo "make workshop-check   eight people on this machine at once (N=20 LESSONS=\"00_start_here ...\")"
 	@echo "make site        web pages of the lessons and solutions, in build/site"
+	@echo "make pictures    the pictures of README.md, taken of the lessons in JupyterLab"
 	@echo "make bench       this launcher beside torchrun and spawn"
 	@echo "make gpu-check   the course's scripts on NCCL beside gloo (needs only torch and numpy)"
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with: 3.11 or newer."
@@ -39,8 +40,8 @@ $(INSTALLED): constraints.txt pyproject.toml $(STALE)
 	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3.12"; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "The course needs Python 3.11 or newer, and $(PYTHON) is not. Name a newer one: make PYTHON=/path/to/python3.12"; exit 1; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks the venv module. On Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
-	@test ! -L $(VENV) || { echo "$(VENV) is a link, and making it anew would empty the environment that it leads to. Remove the link first: rm $(VENV)"; exit 1; }
 	@echo "Installing the course's packages into $(VENV). This takes some minutes, once."
+	@test ! -L $(VENV) || rm $(VENV)
 	@"$(PYTHON)" -m venv $(if $(STALE),--clear) $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,test]'
 	@printf '%s\n' "$(CURDIR)" > $@
@@ -82,6 +83,9 @@ workshop-check: $(INSTALLED)
 
 site: $(INSTALLED)
 	$(PY) tools/site_pages.py
+
+pictures: $(INSTALLED)
+	$(PY) tools/pictures.py
 
 bench: $(INSTALLED)
 	$(PY) -m benchmarks.launch

@@ -160,3 +160,21 @@ def test_nothing_that_a_build_leaves_behind_is_tracked():
     junk = re.compile(r"(^|/)(\.venv|__pycache__|\.ipynb_checkpoints|[^/]+\.egg-info|build)(/|$)")
     names = [path.relative_to(ROOT).as_posix() for path in tracked()]
     assert [name for name in names if junk.search(name)] == []
+
+
+def test_make_leaves_an_environment_alone_that_venv_is_only_a_link_to(tmp_path):
+    for name in ("Makefile", "constraints.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    theirs = tmp_path / "theirs"
+    (theirs / "bin").mkdir(parents=True)
+    (theirs / "installed").write_text("another clone\n")
+    (theirs / "bin" / "python").touch()
+    (tmp_path / ".venv").symlink_to(theirs)
+    stand_in = tmp_path / "python"
+    make_venv = "mkdir -p .venv/bin; cp python .venv/bin/python; touch .venv/made"
+    stand_in.write_text(f'#!/bin/sh\ncase "$2" in venv) {make_venv};; esac\n')
+    stand_in.chmod(0o755)
+    command = ["make", "site", f"PYTHON={stand_in}"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    assert not (tmp_path / ".venv").is_symlink() and (tmp_path / ".venv" / "made").exists()
+    assert sorted(path.name for path in theirs.iterdir()) == ["bin", "installed"]
