@@ -26,7 +26,7 @@ OPENING, CLOSING, STEP = 15, 15, 5
 @dataclass(frozen=True)
 class Item:
     """Something to do in one go; `lesson` is its NN. `kind` is opening, lesson, exercise,
-    checkpoint, closing, break or lunch; `own` are the minutes that its page states."""
+    checkpoint, closing, break or lunch; `own` are the minutes that its page states for it."""
 
     kind: str
     lesson: str
@@ -78,7 +78,7 @@ def part(lesson: course.Lesson, root: Path = ROOT) -> Part:
     alone = lesson.minutes - (CHECKPOINT if check else 0)
     item = Item("lesson", number, lesson.title, rounded(alone) + TALK, link)
     return Part(
-        replace(item, own=lesson.minutes),
+        replace(item, own=alone),
         tuple(re.findall(r"\d\d", needs[1])),
         tuple(exercises(slug, root)),
         Item("checkpoint", number, check[1], CHECKPOINT, link, CHECKPOINT) if check else None,
@@ -235,10 +235,11 @@ def left_out(found: Plan) -> str:
     """What the plan has no place for: each lesson with its exercises, then single exercises."""
     lines = []
     lessons = [item for item in found.left_out if item.kind == "lesson"]
+    stated = {lesson.slug[:2]: lesson.minutes for lesson in course.LESSONS}
     for lesson in lessons:
         its = [x for x in found.left_out if x.kind == "exercise" and x.lesson == lesson.lesson]
         also = f", exercises {sum(x.own for x in its)}" if its else ""
-        lines.append(f"{told(lesson)} ({lesson.own} min{also})")
+        lines.append(f"{told(lesson)} ({stated[lesson.lesson]} min{also})")
     apart = {lesson.lesson for lesson in lessons}
     lines += [
         f"{told(item)} ({item.own} min)"

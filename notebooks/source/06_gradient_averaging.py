@@ -109,7 +109,7 @@ for name in ("gradient", "parameters"):
 # %% [markdown]
 # ## Contrast: average the loss
 #
-# It looks like a shortcut: only one number travels.
+# It looks like a shortcut: one number travels.
 
 # %%
 show("06_gradient_averaging/loss_first.py", light=["x =", "all_reduce", "/=", "backward()"])

@@ -174,7 +174,7 @@ names = ["all restored", *(f"without {part}" for part in parts)]
 views.resumed(log("whole"), {name: log(name) for name in names}, **marks)
 
 # %% [markdown]
-# All four go on training, and none as it would have. In a real run there is no other to compare with: test a resume with a kill of your own.
+# All four train on, none as it would have. In a real run there is no other to compare with: test a resume with a kill of your own.
 
 # %% [markdown]
 # ## Whole or not at all
@@ -201,7 +201,7 @@ places
 # %% [markdown]
 # In place, half a file has replaced the good one: the training is lost.
 #
-# `places` is where the tensors were, as the file says. Rank 0 with a GPU writes `cuda:0`, and without `map_location` every rank would load to there ([documentation](https://docs.pytorch.org/docs/stable/generated/torch.load.html)). From the CPU, `load_state_dict` copies to each rank's own device.
+# `places`: where the tensors were, as the file says. Rank 0 with a GPU writes `cuda:0`, and without `map_location` every rank would load to there ([documentation](https://docs.pytorch.org/docs/stable/generated/torch.load.html)). From the CPU, `load_state_dict` copies to each rank's own device.
 
 # %% [markdown]
 # ## Another number of ranks
@@ -221,7 +221,7 @@ for name, drop in {"whole": 0.2, "no dropout": 0}.items():
 compare(guess, gap < 0.0005)
 
 # %% [markdown]
-# `--batch` is global, and the sampler deals from one order. So each step has the same 64 samples on 1, 2 or 4 ranks, and the position holds. Sums are rounded differently: close, not equal. Each rank has its own generator, so dropout differs. With a batch size per rank, steps and position would change, too.
+# `--batch` is global, and the sampler deals from one order. So each step has the same 64 samples on 1, 2 or 4 ranks, and the position holds. Sums are rounded differently: close, not equal. Generators belong to ranks, so dropout differs. With a batch size per rank, steps and position would change, too.
 
 # %% [markdown]
 # ## Break it: who waits?
@@ -346,7 +346,7 @@ questions("10_training_template", after=None)  # your letters
 # ## In practice
 #
 # - **On NCCL.** Exact resume has been seen on gloo only. On CUDA the script asks for deterministic kernels; an operation that has none [raises](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html).
-# - **Many machines.** All must see the folder `--out`. If not, `train.py` stops. It also stops if the checkpoint was made with other arguments.
+# - **Many machines.** All must see the folder `--out`. If not, `train.py` stops. It also stops if the checkpoint has other arguments.
 # - **Fine print.** Equal bits need equal machines and versions ([documentation](https://docs.pytorch.org/docs/stable/notes/randomness.html)). Python, NumPy and loader workers have generators, too: what your data uses belongs to the training state. Save large models less often. BatchNorm's buffers are rank 0's (lesson 09).
 
 # %% [markdown]

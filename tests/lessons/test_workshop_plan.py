@@ -46,8 +46,9 @@ def test_checkpoints_end_lessons_03_06_and_09():
     assert [part.lesson.lesson for part in PARTS if part.checkpoint] == ["03", "06", "09"]
 
 
-def test_the_minutes_are_those_of_the_course():
-    told = [(part.lesson.lesson, part.lesson.own) for part in PARTS]
+def test_the_minutes_are_those_of_the_course_checkpoints_among_them():
+    both = [(p.lesson, p.checkpoint) for p in PARTS]
+    told = [(lesson.lesson, lesson.own + (check.own if check else 0)) for lesson, check in both]
     assert told == [(lesson.slug[:2], lesson.minutes) for lesson in course.LESSONS]
 
 
