@@ -83,7 +83,7 @@ def read_starter(folder: Path, script: Path, name: str) -> Starter | None:
     return Starter(
         pid=started.get("pid"),
         stdout=read_text(here / "stdout"),
-        stderr=read_text(here / "stderr"),
+        stderr=without_names(read_text(here / "stderr")),
         records=read_records(here / RECORDED),
         finished=ended.get("finished", False),
         failure=read_failure(failure, script, name) if failure else None,
@@ -119,7 +119,7 @@ def read_rank(
         parent=started.get("parent"),
         exitcode=exitcode,
         stdout=read_text(here / "stdout"),
-        stderr=read_text(here / "stderr"),
+        stderr=without_names(read_text(here / "stderr")),
         records=read_records(here / RECORDED),
         finished=ended.get("finished", False),
         failure=read_failure(failure, script, name) if failure else None,
@@ -169,6 +169,17 @@ BOTTOM = re.compile(r"(in <module>|in _run_module_as_main|^  \.\.\.)\n$", re.MUL
 def stack_is_whole(here: Path) -> bool:
     """Whether a rank that was asked for its stack has written all of it."""
     return BOTTOM.search(read_whole(here / STACK)) is not None
+
+
+NAMELESS = re.compile(r"^\[W.*hostname of the client socket cannot be retrieved.*\n", re.MULTILINE)
+    r"^\[W.*The hostname of the client socket cannot be retrieved.*\n", re.MULTILINE
+)
+
+
+def without_names(stderr: str) -> str:
+    """What a rank said on stderr, without torch's line that no name server answers: it says nothing
+    of the run, and is there or not with the network."""
+    return NAMELESS.sub("", stderr)
 
 
 def read_stack(path: Path, script: Path, name: str) -> tuple[Frame, ...]:
