@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from ddp_lessons import agreement, calls, forwards, places
+from ddp_lessons import agreement, calls, forwards, name_server, places
 from ddp_lessons.bootstrap import EVENTS, RECORDED, SPEC, STACK, STARTER, rank_folder
 from ddp_lessons.placement import Placement
 from ddp_lessons.run import Failure, Frame, Meeting, Process, Rank, Record, Run, Starter
@@ -83,7 +83,7 @@ def read_starter(folder: Path, script: Path, name: str) -> Starter | None:
     return Starter(
         pid=started.get("pid"),
         stdout=read_text(here / "stdout"),
-        stderr=without_names(read_text(here / "stderr")),
+        stderr=name_server.without_complaint(read_text(here / "stderr")),
         records=read_records(here / RECORDED),
         finished=ended.get("finished", False),
         failure=read_failure(failure, script, name) if failure else None,
@@ -119,7 +119,7 @@ def read_rank(
         parent=started.get("parent"),
         exitcode=exitcode,
         stdout=read_text(here / "stdout"),
-        stderr=without_names(read_text(here / "stderr")),
+        stderr=name_server.without_complaint(read_text(here / "stderr")),
         records=read_records(here / RECORDED),
         finished=ended.get("finished", False),
         failure=read_failure(failure, script, name) if failure else None,
@@ -169,17 +169,6 @@ BOTTOM = re.compile(r"(in <module>|in _run_module_as_main|^  \.\.\.)\n$", re.MUL
 def stack_is_whole(here: Path) -> bool:
     """Whether a rank that was asked for its stack has written all of it."""
     return BOTTOM.search(read_whole(here / STACK)) is not None
-
-
-NAMELESS = re.compile(r"^\[W.*hostname of the client socket cannot be retrieved.*\n", re.MULTILINE)
-    r"^\[W.*The hostname of the client socket cannot be retrieved.*\n", re.MULTILINE
-)
-
-
-def without_names(stderr: str) -> str:
-    """What a rank said on stderr, without torch's line that no name server answers: it says nothing
-    of the run, and is there or not with the network."""
-    return NAMELESS.sub("", stderr)
 
 
 def read_stack(path: Path, script: Path, name: str) -> tuple[Frame, ...]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 IMPATIENT = "timeout:1 attempts:1"  # what glibc's resolver takes in RES_OPTIONS
+COMPLAINT = re.compile(r"^\[W.*hostname of the client socket cannot be retrieved.*\n", re.MULTILINE)
 
 
 @functools.cache
@@ -41,3 +43,9 @@ def hushed() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+def without_complaint(stderr: str) -> str:
+    """What a rank said on stderr, without torch's line about names: it says nothing of the run, and
+    is there or not with the network."""
+    return COMPLAINT.sub("", stderr)

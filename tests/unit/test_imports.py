@@ -47,6 +47,7 @@ MAY_IMPORT = {
         "bootstrap",
         "calls",
         "forwards",
+        "name_server",
         "places",
         "placement",
         "run",

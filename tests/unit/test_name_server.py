@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from ddp_lessons import collect, launcher
+from ddp_lessons import launcher, name_server
 
 FIRST = """
 import os
@@ -48,4 +48,4 @@ def test_the_first_store_of_a_process_is_impatient_and_silent_and_leaves_the_env
 def test_only_the_line_about_names_is_left_out_of_what_a_rank_said():
     line = "[W1130 02:59:09.247 socket.cpp:207] [c10d] The hostname of the client socket cannot be "
     said = f"before\n{line}retrieved. err=-3\n[W1130 02:59:09.248] [c10d] a real one\n"
-    assert collect.without_names(said) == "before\n[W1130 02:59:09.248] [c10d] a real one\n"
+    assert name_server.without_complaint(said) == "before\n[W1130 02:59:09.248] [c10d] a real one\n"
