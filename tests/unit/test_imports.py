@@ -288,7 +288,7 @@ def test_torch_and_drawing_are_imported_only_when_they_are_needed(module):
     assert not heavy & found or module == "magic"  # which only IPython loads
 
 
-@pytest.mark.parametrize("module", set(MODULES) - MAY_TOUCH_PROCESSES)
+@pytest.mark.parametrize("module", sorted(set(MODULES) - MAY_TOUCH_PROCESSES))
 def test_processes_are_touched_in_engines_and_bootstrap_only(module):
     if module.startswith("scripts."):
         return  # a lesson may be about processes
