@@ -68,7 +68,8 @@ def test_a_disk_that_fills_up_is_told_in_one_sentence_and_no_run_is_a_success(sc
             launch({str(hello)!r})
         except OSError as error:
             print(error)
-        (here / "attempt_0" / "rank_0" / "stdout").unlink()
+        for full in here.glob("attempt_0/rank_*/stdout"):
+            full.unlink()  # on a busy machine one rank may have filled the disk alone
         print(launch({str(hello)!r}).ok)
         """,
         mounts="mount -t tmpfs -o size=4m tmpfs /mnt",

@@ -285,7 +285,15 @@ def test_plain_python_has_no_page_whatever_the_switch_says(monkeypatch, tmp_path
         assert looks == []
 
 
-def test_a_stop_while_a_message_is_on_its_way_acts_after_it():
+@pytest.fixture
+def stop_raises():
+    """SIGINT raises KeyboardInterrupt, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_stop_while_a_message_is_on_its_way_acts_after_it(stop_raises):
     steps = []
     with pytest.raises(KeyboardInterrupt), page.undisturbed():
         signal.raise_signal(signal.SIGINT)
