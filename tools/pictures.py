@@ -123,21 +123,21 @@ def lesson(opened: Lesson) -> Frames:
     number = opened.number(run)
     source = opened.cells()[number]["source"]
     opened.write(number, source.replace("guess = None", 'guess = "y"'))
-    opened.run("from ddp_lessons import", run, view)
+    opened.run("compare, launch, show, views", run, view)
     return lambda: [opened.seen(opened.cell(question), opened.cell(view))]
 
 
 def waits(opened: Lesson) -> Frames:
     """The report on three ranks that wait for each other, and its picture."""
     run, view = 'launch("05_ring_all_reduce/circle.py"', "views.waits("
-    opened.run("from ddp_lessons import", "half = launch(", run, view)
+    opened.run("compare, launch, show, views", "half = launch(", run, view)
     return lambda: [opened.seen(opened.cell(run), opened.cell(view))]
 
 
 def ring(opened: Lesson) -> Frames:
     """The step player, moved on by an arrow key from its first moment to its last."""
     view = "views.ring(half)"
-    opened.run("from ddp_lessons import", "half = launch(", view)
+    opened.run("compare, launch, show, views", "half = launch(", view)
     cell = opened.cell(view)
     player = cell.locator(".widget-vbox")
     knob, caption = player.locator(".noUi-handle"), player.locator("figcaption")
