@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import lab
 import pytest
+
+import lab
 
 pytestmark = pytest.mark.slow
 
