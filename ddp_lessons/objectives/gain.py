@@ -7,9 +7,11 @@ American Journal of Physics 66, 64-74, 1998, doi:10.1119/1.18809).
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -87,19 +89,36 @@ def collect(paths: Iterable[str | Path]) -> Collected:
     return Collected(tuple(sheet for sheet, _ in found.values()), tuple(left_out))
 
 
-def _files(paths: Iterable[str | Path]) -> Iterable[tuple[Path, str]]:
+def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
     """Each file to look at, once, and what is wrong where there is none."""
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for given in map(Path, paths):
-        inside = sorted(given.rglob("*.json")) if given.is_dir() else [given]
+        inside = sorted(_inside(given)) if _is_folder(given) else [(given, "")]
         if not inside:
             yield given, "no answer sheet is in this folder"
-        for path in inside:
-            if path.is_dir() or ".ipynb_checkpoints" in path.parts:  # a copy that JupyterLab keeps
-                continue
-            if (whole := path.resolve()) not in seen:
+        for path, wrong in inside:
+            if (whole := os.path.realpath(path)) not in seen:
                 seen.add(whole)
-                yield path, ""
+                yield path, wrong
+
+
+def _is_folder(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # of a file that cannot be reached, reading it says why
+        return path.is_dir()
+    return False
+
+
+def _inside(given: Path) -> Iterator[tuple[Path, str]]:
+    """The sheets in a folder and in all below it, and the folders that are not looked into: who is
+    in there would be missing from the sums without a word."""
+    closed: list[OSError] = []
+    for folder, folders, files in os.walk(given, onerror=closed.append):
+        # JupyterLab keeps copies in a folder of this name.
+        folders[:] = [name for name in folders if name != ".ipynb_checkpoints"]
+        links = [path for name in folders if (path := Path(folder, name)).is_symlink()]
+        yield from ((link, "a link to a folder, which is not followed") for link in links)
+        yield from ((Path(folder, name), "") for name in files if name.endswith(".json"))
+    yield from ((Path(error.filename), error.strerror) for error in closed)
 
 
 def _said(sheet: Sheet) -> int:

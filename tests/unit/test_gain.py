@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -110,6 +112,45 @@ def test_one_sheet_that_was_collected_twice_counts_once_and_the_fuller_one(tmp_p
         "c.json",
     ]
     assert all("counted once" in line for line in collected.left_out)
+
+
+def test_a_link_to_a_folder_is_named_and_not_followed(tmp_path):
+    put(tmp_path / "home" / "ada" / "06.json", sheet(BAD, KEY))
+    put(tmp_path / "all" / "bob.json", sheet(BAD, KEY))
+    (tmp_path / "all" / "ada").symlink_to(tmp_path / "home" / "ada")
+    collected = gain.collect([tmp_path / "all"])
+    assert len(collected.sheets) == 1
+    assert collected.left_out == (
+        f"{tmp_path / 'all' / 'ada'}: a link to a folder, which is not followed",
+    )
+    assert len(gain.collect([tmp_path / "all", tmp_path / "all" / "ada"]).sheets) == 2
+
+
+def test_what_cannot_be_reached_is_named_and_the_others_count(tmp_path):
+    put(tmp_path / "good.json", sheet(BAD, KEY))
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    collected = gain.collect([tmp_path, tmp_path / ("a" * 300)])
+    assert len(collected.sheets) == 1
+    assert [line.rpartition(": ")[2] for line in collected.left_out] == [
+        os.strerror(errno.ELOOP),
+        os.strerror(errno.ENAMETOOLONG),
+    ]
+
+
+def test_a_folder_that_nobody_may_look_into_is_named(tmp_path, monkeypatch):
+    put(tmp_path / "open" / "06.json", sheet(BAD, KEY))
+    put(tmp_path / "closed" / "06.json", sheet(BAD, KEY))
+    scandir = os.scandir
+
+    def guarded(path):  # permissions would not hold root back
+        if Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    collected = gain.collect([tmp_path])
+    assert len(collected.sheets) == 1
+    assert collected.left_out == (f"{tmp_path / 'closed'}: Permission denied",)
 
 
 FOREIGN = {
