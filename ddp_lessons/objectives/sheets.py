@@ -71,6 +71,8 @@ def kept(topic: objectives.Topic) -> Sheet | None:
 
 def read(path: Path) -> Sheet:
     """The sheet in a file. Raises ValueError, saying why in a few words, if it holds none."""
+    if path.exists() and not path.is_file():  # a pipe would keep its reader waiting for ever
+        raise ValueError("it is no file")
     with open(path, "rb") as file:
         data = file.read(MOST + 1)
     if len(data) > MOST:

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from ddp_lessons import __main__ as command
 from ddp_lessons import objectives
 from ddp_lessons.objectives import gain, sheets
 
+ROOT = Path(__file__).resolve().parents[2]
 TOPIC = objectives.find("06_gradient_averaging")
 KEY = "".join(one.right for one in TOPIC.questions)
 BAD = "".join("b" if x == "a" else "a" for x in KEY)
@@ -135,6 +138,15 @@ def test_what_cannot_be_reached_is_named_and_the_others_count(tmp_path):
         os.strerror(errno.ELOOP),
         os.strerror(errno.ENAMETOOLONG),
     ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_named_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.json")
+    command = [sys.executable, "-m", "ddp_lessons", "gain", str(tmp_path)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert "a.json: it is no file" in done.stdout
 
 
 def test_a_folder_that_nobody_may_look_into_is_named(tmp_path, monkeypatch):
