@@ -81,9 +81,13 @@ def collect(paths: Iterable[str | Path]) -> Collected:
             if _said(sheet) > _said(other):
                 found[key] = (sheet, path)
                 path, place = place, path
-            left_out.append(
-                f"{printable(str(path))}: the sheet is also {printable(str(place))}, counted once"
-            )
+            same = f"the sheet is also {printable(str(place))}, counted once"
+            if _said(sheet) == _said(other) == 2 and sheet != other:  # nothing changes after that
+                same = (
+                    f"has the number of {printable(str(place))} and other letters: a copied sheet. "
+                    "Only that one counts"
+                )
+            left_out.append(f"{printable(str(path))}: {same}")
         else:
             found[key] = (sheet, path)
     return Collected(tuple(sheet for sheet, _ in found.values()), tuple(left_out))

@@ -165,6 +165,19 @@ def test_a_folder_that_nobody_may_look_into_is_named(tmp_path, monkeypatch):
     assert collected.left_out == (f"{tmp_path / 'closed'}: Permission denied",)
 
 
+def test_two_readers_with_one_number_are_not_told_to_have_said_the_same(tmp_path):
+    """Somebody answered before the course was copied for all."""
+    first = sheet(BAD, KEY)
+    put(tmp_path / "ada.json", first)
+    put(tmp_path / "bob.json", sheet(BAD, BAD, number=first.number))
+    collected = gain.collect([tmp_path])
+    assert collected.sheets == (first,)
+    (line,) = collected.left_out
+    assert line.startswith(
+        f"{tmp_path / 'bob.json'}: has the number of {tmp_path / 'ada.json'} and"
+    )
+
+
 FOREIGN = {
     "broken.json": (b"{", "no JSON"),
     "empty.json": (b"", "no JSON"),
