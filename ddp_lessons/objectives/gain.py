@@ -18,7 +18,7 @@ from pathlib import Path
 from ddp_lessons import objectives
 from ddp_lessons.objectives import UNKNOWN, Question, sheets
 from ddp_lessons.objectives.sheets import Sheet
-from ddp_lessons.text import printable
+from ddp_lessons.text import printable, short
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def collect(paths: Iterable[str | Path]) -> Collected:
                 raise ValueError("its questions are those of another version of the course")
         except (ValueError, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            left_out.append(f"{printable(str(path))}: {why}")
+            left_out.append(f"{printable(str(path))}: {short(why, 120)}")
             continue
         key = (sheet.lesson, sheet.number)
         if key in found:

@@ -193,6 +193,7 @@ def test_a_file_that_is_no_sheet_is_named_with_the_reason(tmp_path):
     for name, (content, _) in FOREIGN.items():
         (tmp_path / name).write_bytes(content)
     put(tmp_path / "lesson.json", sheet(BAD, KEY, lesson="99_none"))
+    put(tmp_path / "long.json", sheet(BAD, KEY, lesson="x" * 9000))
     put(tmp_path / "old.json", sheet(BAD, KEY, version="other"))
     put(tmp_path / "letters.json", sheet("xyz", KEY))
     put(tmp_path / "short.json", sheet(BAD[:2], KEY))
@@ -202,6 +203,7 @@ def test_a_file_that_is_no_sheet_is_named_with_the_reason(tmp_path):
     told = {Path(line.partition(": ")[0]).name: line for line in collected.left_out}
     reasons = {name: reason for name, (_, reason) in FOREIGN.items()} | {
         "lesson.json": "99_none",
+        "long.json": "no lesson 'xxx",
         "old.json": "another version",
         "letters.json": "'x'",
         "short.json": "3 letters",
@@ -210,6 +212,7 @@ def test_a_file_that_is_no_sheet_is_named_with_the_reason(tmp_path):
     assert set(told) == set(reasons)
     for name, reason in reasons.items():
         assert reason in told[name]
+        assert len(told[name]) < len(str(tmp_path)) + 150
 
 
 def test_a_files_name_draws_nothing_on_the_terminal(tmp_path):
