@@ -7,28 +7,41 @@ process. glibc asks twice, for five seconds each time, and torch complains on st
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-IMPATIENT = "timeout:1 attempts:1"  # what glibc's resolver takes in RES_OPTIONS
+SECONDS, TRIES = 1, 2  # of two questions one may get lost
+IMPATIENT = f"timeout:{SECONDS} attempts:{TRIES}"  # what glibc's resolver takes in RES_OPTIONS
 COMPLAINT = re.compile(r"^\[W.*hostname of the client socket cannot be retrieved.*\n", re.MULTILINE)
 
 
 @functools.cache
 def settle(store: Callable[[], AbstractContextManager]) -> None:
-    """Have the first store of this process be one that waits a second, and that does not complain
-    in the notebook. A thread keeps the options with which it has first used the resolver: call this
-    in no thread of the reader's."""
-    before = os.environ.get("RES_OPTIONS")
-    with contextlib.suppress(OSError, RuntimeError), hushed():  # launch()'s own store says it
-        os.environ.setdefault("RES_OPTIONS", IMPATIENT)
-        with store():
-            pass
-    if before is None:
-        os.environ.pop("RES_OPTIONS", None)
+    """Have the first store of this process be one that waits no longer than a rank's would, and
+    does not complain in the notebook. What the reader's own lookups wait for stays as it is: call
+    this in a thread of its own."""
+    be_impatient()
+    with contextlib.suppress(OSError, RuntimeError), hushed(), store():  # launch()'s own says it
+        pass
+
+
+def be_impatient() -> None:
+    """Let this thread's lookups, and no other's, ask a name server as briefly as a rank's do. Only
+    glibc has what it takes; elsewhere nothing changes."""
+    if not sys.platform.startswith("linux"):
+        return
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        begin, state = libc["__res_init"], libc["__res_state"]
+        state.restype = ctypes.POINTER(ctypes.c_int)
+        begin()
+        # The first two numbers of glibc's struct __res_state: seconds, and tries.
+        state()[0], state()[1] = SECONDS, TRIES
 
 
 @contextlib.contextmanager
