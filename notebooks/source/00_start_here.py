@@ -10,7 +10,7 @@
 # %% [markdown]
 # ## What you know already
 #
-# Three questions, one minute. Put letters in place of `None`. They stay beside this notebook; the lesson's end asks again.
+# Three questions, one minute. Put letters in place of `None`. They are kept beside this notebook; its end asks again.
 
 # %%
 from ddp_lessons import questions
@@ -171,7 +171,7 @@ launch("00_start_here/crash.py", world_size=2)
 # %% [markdown]
 # ## Complete it
 #
-# Replace the two `None` by whole numbers that the script finds out. You are done when the table reads 0 and 2 for rank 0, and 1 and 2 for rank 1.
+# Replace each `None` with a whole number that the script finds out. You are done when the table reads 0 and 2 for rank 0, and 1 and 2 for rank 1.
 
 # %%
 # %%ranks -n 2 -o mine
@@ -232,14 +232,14 @@ questions("00_start_here", after=None)  # your letters
 # .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/00_start_here/hello.py
 # ```
 #
-# Nobody collects records there, so each one is printed, as a line of JSON. `torchrun` adds a note about `OMP_NUM_THREADS`. It takes some seconds, because `torchrun` imports PyTorch first. `launch()` is faster: it copies its workers from one process that has imported PyTorch already.
+# Nobody collects records there, so each one is printed, as a line of JSON. `torchrun` adds a note about `OMP_NUM_THREADS`. This takes some seconds, because `torchrun` imports PyTorch first. `launch()` is faster: it copies its workers from one process that has imported PyTorch already.
 
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** Starting processes is the same. What changes is how they talk, from the lesson on process groups on.
-# - **Many machines.** A rank on another machine differs in no way that a script could see so far.
-# - **Fine print.** One record may have 1 MB. Record a sum, a norm or a slice, not a whole model.
+# - **On NCCL.** Starting processes is the same. What changes is how they talk: see the lesson on process groups.
+# - **Many machines.** So far, no script could tell that a rank is on another machine.
+# - **Fine print.** One record may hold 1 MB. Record a sum, a norm or a slice, not a whole model.
 
 # %% [markdown]
 # Next: [Train one model on two ranks](01_why_ddp.ipynb)

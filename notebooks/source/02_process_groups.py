@@ -48,7 +48,7 @@ show("01_why_ddp/ddp.py", light="lesson 02")
 #
 # The workers are separate processes, so at first they cannot talk. `init_process_group` makes them a **process group**: ranks that can send each other tensors. For this they need one place that all of them can reach. That place is the **store**, a small table of keys and values behind the address `MASTER_ADDR:MASTER_PORT`. The ranks leave there what the others need to reach them. This meeting is called the **rendezvous**.
 #
-# Without a launcher, rank 0 opens the store. The address must be free, or it fails at once: `EADDRINUSE`, address already in use. The other ranks try to reach the store again and again until a timeout. Once there, a rank whose number is not below `WORLD_SIZE` is refused with an error.
+# Without a launcher, rank 0 opens the store. The port must be free, or rank 0 fails: `EADDRINUSE`, address already in use. The other ranks try to reach the store again and again until a timeout. Once there, a rank whose number is not below `WORLD_SIZE` is refused with an error.
 #
 # In the next script, rank 1 comes one second late on purpose. The Run knows when each rank called `init_process_group` (`run[1].called`) and when that returned (`run[0].joined`).
 
@@ -78,7 +78,7 @@ views.meeting(run)
 # %% [markdown]
 # ## Set up and clean up
 #
-# The frame has four parts: which device is mine, meet, work, leave. Because of the `finally`, a rank leaves the group after an error too.
+# The frame has four parts: choose a device, meet, work, leave. Because of the `finally`, a rank leaves the group after an error too.
 
 # %%
 show("02_process_groups/setup.py")
@@ -126,7 +126,7 @@ except dist.DistStoreError as error:
     print(error)
 
 # %% [markdown]
-# One of two came. (The store counts whole seconds, and adds one.) A cell runs in one process, and a group of two wants two. Without `rank` and `world_size` the call fails at once: nobody has set `RANK` in this kernel.
+# One of two came. (The store counts whole seconds, and adds one.) A cell runs in one process, and a group of two needs two. Without `rank` and `world_size` the call fails at once: nobody has set `RANK` in this kernel.
 
 # %% [markdown]
 # ## Break it
@@ -193,7 +193,7 @@ record("after", still_in=dist.is_initialized())
 # |---|---|
 # | nothing, or `env://` | read `MASTER_ADDR`, `MASTER_PORT`, `RANK` and `WORLD_SIZE` from the environment. This is what `torchrun` is for. |
 # | `tcp://host:port` | the address stands in the call. You pass `rank=` and `world_size=` too. |
-# | `file:///path` | the store is a file that all ranks can reach. It must be new or empty. The store needs no port; the ranks among themselves still do. A way that works on Windows, too. |
+# | `file:///path` | the store is a file that all ranks can reach. It must be new or empty. The store needs no port; the connections between ranks still do. This works on Windows, too. |
 # | a port that is taken | `EADDRINUSE`. Choose another port, or let `torchrun --standalone` choose. |
 # | `destroy_process_group` twice | the second call raises `AssertionError`: there is no group any more. |
 #

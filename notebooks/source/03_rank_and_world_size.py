@@ -74,7 +74,7 @@ views.machines(places)
 #
 # With NCCL, two ranks [must not share a GPU](https://docs.pytorch.org/docs/stable/distributed.html#initialization). So each takes the one with its local rank: `cuda:0`, `cuda:1`, and so on. `ddp.py` asks first whether this node has a GPU for each of its ranks; if not, all of them use the CPU.
 #
-# The variable `CUDA_VISIBLE_DEVICES` hides GPUs from a process. Those that are left are numbered anew, from 0.
+# The variable `CUDA_VISIBLE_DEVICES` hides GPUs from a process. The visible ones are renumbered from 0.
 
 # %%
 show("03_rank_and_world_size/visible.py", light="gpus")
@@ -99,7 +99,7 @@ compare(guess, run.values("number")[1])
 # %% [markdown]
 # ## Contrast: once for all, before and after a barrier
 #
-# Some work must be done once: download the data, write a checkpoint, print. By custom, rank 0 does it. The others must not go on before it is done. `dist.barrier()` is a **barrier**: no rank leaves it before every rank has come.
+# Some work must be done once: download the data, write a checkpoint, print. By convention, rank 0 does it. The others must not go on before it is done. `dist.barrier()` is a **barrier**: no rank leaves it before every rank has come.
 
 # %%
 show("03_rank_and_world_size/once.py", light=["if dist.get_rank()", "barrier()"])
@@ -146,7 +146,7 @@ compare(guess, run.values("total"))
 places.values("RANK").count(0), places.values("LOCAL_RANK").count(0)
 
 # %% [markdown]
-# The claim makes one writer for each node. On storage that the nodes share, they write the same file at the same time. With `RANK` there is one.
+# This rule makes one writer per node. On storage that the nodes share, they write the same file at the same time. With `RANK` there is one.
 
 # %% [markdown]
 # ## Break it
@@ -164,7 +164,7 @@ launch("03_rank_and_world_size/stuck.py", world_size=2, device="cpu")
 #
 # <details><summary>Ranks, lines and cause</summary>
 #
-# Rank 0 waits in `barrier`, line 11. Rank 1 never comes there: it skipped the `if` and waits in `all_reduce`, line 14. Each waits for a call that the other will never make. This is a **deadlock**. A call that all ranks must make does not belong in a branch that only some of them take.
+# Rank 0 waits in `barrier`, line 11. Rank 1 never gets there: it skipped the `if` and waits in `all_reduce`, line 14. Each waits for a call that the other will never make. This is a **deadlock**. A call that all ranks must make does not belong in a branch that only some of them take.
 #
 # </details>
 
@@ -234,7 +234,7 @@ questions("03_rank_and_world_size", after=None)  # your letters
 # 3. One process trains with batch size 64. You move to 4 DDP ranks and want the same global batch. What is `batch_size` on each rank?
 # 4. Two ranks share a step. Why do both end with the same model?
 # 5. `init_process_group` has not returned for five minutes. Name two causes.
-# 6. 3 nodes with 4 GPUs each, one rank a GPU. What are `WORLD_SIZE` and `LOCAL_WORLD_SIZE`? Which `LOCAL_RANK` has rank 9?
+# 6. 3 nodes with 4 GPUs each, one rank per GPU. What are `WORLD_SIZE`, `LOCAL_WORLD_SIZE`, and the `LOCAL_RANK` of rank 9?
 #
 # <details><summary>Answers</summary>
 #

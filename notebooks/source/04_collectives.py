@@ -138,7 +138,7 @@ show("04_collectives/sub_groups.py", light=["new_group", "group="])
 views.before_after(launch("04_collectives/sub_groups.py", world_size=4))
 
 # %% [markdown]
-# Two sums, each among two ranks. By default every rank must call `new_group` for every group, in the same order, also for those that it is not in ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_group)).
+# Two sums, each among two ranks. By default every rank must call `new_group` for every group, in the same order, even for those that it is not in ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_group)).
 
 # %% [markdown]
 # ## One call too many
@@ -168,7 +168,7 @@ views.before_after(shifted)
 #
 # <details><summary>Who noticed?</summary>
 #
-# Nobody, while it went on: two all-reduces of one number fit together. Only rank 1's fourth call finds no partner, because rank 0 has left. In a training, that is after the last epoch. Then `launch()` raises. Its report names the first calls that met from different lines, 15 and 22. What the ranks recorded until then is in `error.run`.
+# Nobody, while it went on: two all-reduces of one number fit together. Only rank 1's fourth call finds no partner, because rank 0 has left. In training, that is after the last epoch. Then `launch()` raises. Its report names the first calls that met from different lines, 15 and 22. What the ranks recorded until then is in `error.run`.
 #
 # </details>
 
@@ -194,7 +194,7 @@ with process_group():
 # %% [markdown]
 # <details><summary>Ranks, lines and cause</summary>
 #
-# Rank 0, line 9: `all_reduce`. Rank 1, line 11: `broadcast`. Both are this rank's first call, so they meet, and they do not fit.
+# Rank 0, line 9: `all_reduce`. Rank 1, line 11: `broadcast`. Each is its rank's first call, so they meet, and they do not fit.
 #
 # PyTorch alone shows nothing: both ranks wait, up to the timeout of lesson 02.
 #
@@ -281,7 +281,7 @@ reduced = launch("04_collectives/reduce.py", world_size=3, device="cpu")
 views.before_after(gallery, reduced)
 
 # %% [markdown]
-# gloo's `reduce` left half-made sums on ranks 1 and 2. Objects cost more than tensors, here in bytes for the same numbers:
+# gloo's `reduce` left partial sums on ranks 1 and 2. Objects cost more than tensors, here in bytes for the same numbers:
 
 # %%
 launch("04_collectives/objects.py", world_size=2)
@@ -301,7 +301,7 @@ questions("04_collectives", after=None)  # your letters
 # ## Without scrolling
 #
 # 1. Three ranks hold `[1]`, `[10]` and `[100]`. What does rank 2 hold after a broadcast from rank 0? After an all-reduce instead?
-# 2. Early in a training, rank 1 makes one `all_reduce` more than rank 0. Which sums are wrong, and when is there an error?
+# 2. Early in training, rank 1 makes one `all_reduce` more than rank 0. Which sums are wrong, and when is there an error?
 #
 # <details><summary>Answers</summary>
 #

@@ -71,7 +71,7 @@ compare(guess, sent(naive)[0])
 sent(naive)
 
 # %% [markdown]
-# With N ranks and a tensor of S bytes, rank 0 sends (N − 1) S. It grows with N; all others wait for it.
+# With N ranks and a tensor of S bytes, rank 0 sends (N − 1) S. That grows with N, and all others must wait.
 
 # %% [markdown]
 # ## Around a ring
@@ -82,7 +82,7 @@ sent(naive)
 show("05_ring_all_reduce/reduce_scatter.py")
 
 # %% [markdown]
-# > **Guess.** Which number stands in chunk 1 of rank 1 in the end?
+# > **Guess.** Which number is in chunk 1 of rank 1 at the end?
 
 # %%
 guess = None  # your number
@@ -207,7 +207,7 @@ views.waits(sys.last_value.run)
 # %% [markdown]
 # <details><summary>Ranks, line and cause</summary>
 #
-# Rank 0, line 13, waits until rank 1 receives. But rank 1 waits in the same line for rank 2, and rank 2 for rank 0. Nobody comes to `recv`: a deadlock in a circle. On gloo, a `send` waits for its `recv`, even for 8 bytes.
+# Rank 0, line 13, waits until rank 1 receives. But rank 1 waits in the same line for rank 2, and rank 2 for rank 0. Nobody gets to `recv`: a deadlock in a circle. On gloo, a `send` waits for its `recv`, even for 8 bytes.
 #
 # Two ways out: start both at once, as the ring above does, or let one rank receive first.
 #
@@ -265,7 +265,7 @@ questions("05_ring_all_reduce", after=None)  # your letters
 # <details><summary>Answers</summary>
 #
 # 1. 3 · 100 MB = 300 MB; 2 · 3/4 · 100 MB = 150 MB.
-# 2. Neither: 600 MB both.
+# 2. Neither: 600 MB each.
 #
 # </details>
 
@@ -279,7 +279,7 @@ questions("05_ring_all_reduce", after=None)  # your letters
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** A send and a receive that must go on at the same time [belong in one group](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/p2p.html), or they may block each other. `batch_isend_irecv` makes that group.
+# - **On NCCL.** A send and a receive that must run at the same time [belong in one group](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/p2p.html), or they may block each other. `batch_isend_irecv` makes that group.
 # - **On gloo.** Its own all-reduce [is a ring](https://github.com/pytorch/gloo/blob/main/gloo/allreduce.cc) unless it is told otherwise.
 # - **Many machines.** In a ring, only the links between neighbours count. So ranks on one machine should be neighbours, and few links should cross between machines.
 # - **Fine print.** Use `dist.all_reduce`. You built one by hand to know what the call costs.

@@ -140,7 +140,7 @@ losses = [[r.values["loss"] for r in rank.records if "loss" in r.values] for ran
 {"equal": losses[0] == losses[1], "falls": losses[0][-1] < losses[0][0]}
 
 # %% [markdown]
-# The loss falls, equal on both ranks. It looks slow only beside a right run.
+# The loss falls, equal on both ranks. It looks slow only beside a correct run.
 #
 # <details><summary>Does PyTorch say something?</summary>
 #
@@ -203,7 +203,7 @@ launch("06_gradient_averaging/claims.py", world_size=2)
 # %% [markdown]
 # ## Break it
 #
-# A hook, a function that torch calls when a gradient is there, is to average it. No error comes. Find ranks, line and cause.
+# A hook, a function that torch calls when a gradient is ready, should average it. Nothing raises. Find ranks, line and cause.
 
 # %%
 # %%ranks -n 2 -o broken

@@ -47,7 +47,7 @@ show("01_why_ddp/ddp.py", light="lesson 07")
 show("07_distributed_sampler/by_hand.py")
 
 # %% [markdown]
-# > **Guess.** 10,000 samples, numbered from 0, on 5 ranks: 2,000 for each. Which sample is the third of rank 1's?
+# > **Guess.** 10,000 samples, numbered from 0, on 5 ranks: 2,000 for each. Which sample is rank 1's third?
 
 # %%
 guess = None  # a number of a sample
@@ -139,7 +139,7 @@ views.sampler(length=10, world_size=4)
 # %% [markdown]
 # ## Contrast: a test set, whole and padded
 #
-# In a test, padding counts. In training, a padded sample counts twice in that epoch. A model gets samples 1 and 2 of 10 wrong.
+# In a test, padding matters. In training, a repeated sample counts twice in that epoch. A model gets samples 1 and 2 of 10 wrong.
 
 # %%
 show("07_distributed_sampler/accuracy.py", light=["right =", "shard", "all_reduce("])

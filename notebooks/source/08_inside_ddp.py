@@ -112,12 +112,12 @@ for run in parts:
 # %% [markdown]
 # Equal starts and equal gradients make equal steps. Buffers have no gradient: BatchNorm works them out from each rank's own samples. Which ones count? DDP says: rank 0's.
 #
-# The miniature is right, and slow. It sends a message for each parameter, and the backward stands still until it has come.
+# The miniature is right, and slow. It sends a message for each parameter, and the backward waits until it has arrived.
 
 # %% [markdown]
 # ## Which gradients travel together
 #
-# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. From step 2 on, a bucket closes when it has reached `bucket_cap_mb`. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one takes a note, then calls DDP's own.
+# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. From step 2 on, a bucket closes when it has reached `bucket_cap_mb`. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one makes a note, then calls DDP's own.
 
 # %%
 show(
@@ -160,7 +160,7 @@ show(
 )
 
 # %% [markdown]
-# > **Guess.** Five equal layers. Once all in one bucket, once a bucket for each layer. Which has an exposed part?
+# > **Guess.** Five equal layers. First all in one bucket, then a bucket for each layer. Which has an exposed part?
 
 # %%
 guess = None  # "one", "many" or "both"
@@ -251,7 +251,7 @@ with process_group() as device:
 #
 # `layers[0].requires_grad_(False)` and `model = DDP(nn.Sequential(*layers).to(device), bucket_cap_mb=8 * 8 * 4 / 2**20)`
 #
-# The first must come before DDP wraps the model: then it sees which parameters have a gradient.
+# The first must come before DDP wraps the model and notes which parameters need a gradient.
 #
 # </details>
 

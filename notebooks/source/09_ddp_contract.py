@@ -31,7 +31,7 @@ from ddp_lessons import questions
 questions("09_ddp_contract", before=None)  # your letters
 
 # %% [markdown]
-# The lines of lesson 01 that this lesson explains: one goes through DDP, the other past it.
+# The lines of lesson 01 that this lesson explains: one goes through DDP, the other bypasses it.
 
 # %%
 from ddp_lessons import WorkerError, compare, launch, show, views
@@ -49,7 +49,7 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 # | forward of the wrapper | sends rank 0's buffers to all, unless the wrapper's last forward was under `no_grad` or `no_sync`; prepares the averaging |
 # | backward | averages the gradients of the noted parameters |
 #
-# ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never looks at the weights again. What goes wrong outside this table stays wrong, in silence.
+# ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never compares the weights. What goes wrong outside this table stays wrong, in silence.
 
 # %% [markdown]
 # ## Past the wrapper
@@ -58,7 +58,7 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 show("09_ddp_contract/through_module.py", light=["x =", "forward = ", "forward(x)"])
 
 # %% [markdown]
-# > **Guess.** Learning rate 0.1; both weights start at -0.0075. Through the wrapper, both are at -0.4575 after 3 steps. Where are they past it? Write a list, to four decimals.
+# > **Guess.** Learning rate 0.1; both weights start at -0.0075. Through the wrapper, both are at -0.4575 after 3 steps. Where are they without it? Write a list, to four decimals.
 
 # %%
 guess = None  # [rank 0, rank 1]
@@ -99,7 +99,7 @@ one = launch("09_ddp_contract/divided.py", world_size=1)
 views.gap_panels(traps, mends, to={"divided": one})
 
 # %% [markdown]
-# Between the ranks, a gap that grows means: gradients are not averaged. A gap that stays means: weights were changed, and equal steps keep them apart. `divided` has no gap between ranks: its panel compares with one process, where alone it shows.
+# Between the ranks, a gap that grows means: gradients are not averaged. A gap that stays means: weights were changed, and equal steps keep them apart. `divided` has no gap between ranks: it shows only against one process, as in its panel.
 #
 # <details><summary>A checkpoint has names, too</summary>
 #
@@ -297,9 +297,9 @@ questions("09_ddp_contract", after=None)  # your letters
 # Ten minutes. Write, then unfold.
 #
 # 1. 10 test samples, 4 ranks, `DistributedSampler`. How many are evaluated?
-# 2. 4 ranks, 10,000 samples, `batch_size=25`. How large is the global batch, and how many steps has an epoch?
+# 2. 4 ranks, 10,000 samples, `batch_size=25`. How large is the global batch, and how many steps make an epoch?
 # 3. Why can one bucket for the whole model not travel during the backward?
-# 4. Rank 1 builds its model from another seed. Which weights has it after wrapping? It loads other weights then. Which has it a step later?
+# 4. Rank 1 builds its model from another seed. What are its weights after wrapping? It then loads other weights. What are they a step later?
 # 5. 4 ranks, local gradients 1, 2, 3, 6. The loop divides by 4 after the backward. What does each rank step with?
 #
 # <details><summary>Answers</summary>
@@ -323,7 +323,7 @@ questions("09_ddp_contract", after=None)  # your letters
 # ## In practice
 #
 # - **On NCCL.** The same rules. The reports under *Break it* ask for the CPU: NCCL's barrier is an all-reduce (lesson 03), and might pair with the wrong call.
-# - **Many machines.** Run the check of *Complete it* sometimes.
+# - **Many machines.** Run the *Complete it* check occasionally.
 # - **Fine print.** `buffers.py` averages means only: the mean of the ranks' variances is not the variance of all samples.
 
 # %% [markdown]

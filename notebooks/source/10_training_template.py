@@ -8,7 +8,7 @@
 # %% [markdown]
 # ## Recall
 #
-# 1. 1,408 samples, a global batch of 64. How many steps has an epoch on 2 ranks, and on 4?
+# 1. 1,408 samples, a global batch of 64. How many steps make an epoch on 2 ranks, and on 4?
 # 2. `no_sync()`: around what?
 # 3. Rank 0 alone calls a function. When do the others wait for ever?
 #
@@ -133,8 +133,8 @@ compare(guess, saved["step"])
 # | `optimizer` | no momentum |
 # | `scheduler` | its curve starts anew |
 # | `step`: the sampler's position | the epoch starts anew |
-# | `generators` of random numbers, one a rank | other dropout |
-# | `log_size` | lines stand in the log twice |
+# | `generators` of random numbers, one per rank | other dropout |
+# | `log_size` | lines appear in the log twice |
 #
 # Now the same command again. If the run ends bit for bit like one that nobody killed, that is an **exact resume**.
 
@@ -201,7 +201,7 @@ places
 # %% [markdown]
 # In place, half a file has replaced the good one: the training is lost.
 #
-# `places`: where the tensors were, as the file says. Rank 0 with a GPU writes `cuda:0`, and without `map_location` every rank would load to there ([documentation](https://docs.pytorch.org/docs/stable/generated/torch.load.html)). From the CPU, `load_state_dict` copies to each rank's own device.
+# `places`: where the tensors were, as the file says. Rank 0 with a GPU writes `cuda:0`, and without `map_location` every rank would load them there ([documentation](https://docs.pytorch.org/docs/stable/generated/torch.load.html)). From the CPU, `load_state_dict` copies to each rank's own device.
 
 # %% [markdown]
 # ## Another number of ranks
@@ -242,7 +242,7 @@ launch("10_training_template/altered.py", args=alone, device="cpu")
 # <details><summary>Ranks, lines and cause</summary>
 #
 # - Rank 0 left after 2 steps and waits in the barrier, line 27. Rank 1 waits in its third backward, line 22. In `train.py` one rank whose time is up stops all, by `all_reduce` with `MAX`: each leaves after the same step.
-# - Rank 0, line 44, reduces its counts in `evaluate`. Rank 1, line 155, is at the clock already. A function with a collective in it is for all ranks.
+# - Rank 0, line 44, reduces its counts in `evaluate`. Rank 1, line 155, is already checking the clock. A function with a collective in it is for all ranks.
 #
 # </details>
 
@@ -347,7 +347,7 @@ questions("10_training_template", after=None)  # your letters
 #
 # - **On NCCL.** Exact resume has been seen on gloo only. On CUDA the script asks for deterministic kernels; an operation that has none [raises](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html).
 # - **Many machines.** All must see the folder `--out`. If not, `train.py` stops. It also stops if the checkpoint has other arguments.
-# - **Fine print.** Equal bits need equal machines and versions ([documentation](https://docs.pytorch.org/docs/stable/notes/randomness.html)). Python, NumPy and loader workers have generators, too: what your data uses belongs to the training state. Save large models less often. BatchNorm's buffers are rank 0's (lesson 09).
+# - **Fine print.** Identical bits need identical machines and versions ([documentation](https://docs.pytorch.org/docs/stable/notes/randomness.html)). Python, NumPy and loader workers have generators, too: what your data uses belongs to the training state. Save large models less often. BatchNorm's buffers are rank 0's (lesson 09).
 
 # %% [markdown]
 # Next: [Start one script in every way](11_launchers.ipynb)

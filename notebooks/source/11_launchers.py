@@ -57,7 +57,7 @@ spawned = launch("11_launchers/spawn.py", engine="python", device="cpu")
 compare(guess, spawned.values("rank")[1])
 
 # %% [markdown]
-# `mp.spawn` calls `demo(i, *args)` in process `i`. This first argument is the only word that a process gets about who it is. The rest the script does itself: address, port, `rank=`, `world_size=`.
+# `mp.spawn` calls `demo(i, *args)` in process `i`. This first argument is all that a process is told about who it is. The rest the script does itself: address, port, `rank=`, `world_size=`.
 #
 # <details><summary>Why are the last lines under <code>if __name__ == "__main__":</code>?</summary>
 #
@@ -105,9 +105,9 @@ for name in by_torchrun[1].records[0].values:
 print("CUDA_VISIBLE_DEVICES", *old.values("gpus"), "· arguments", *old.values("arguments"))
 
 # %% [markdown]
-# The old launcher is `torchrun` with one addition: `--local-rank` among the arguments, which each script had to parse. That is why it is on its way out: the rest of the warning asks scripts to read `LOCAL_RANK` instead.
+# The old launcher is `torchrun` with one addition: `--local-rank` among the arguments, which each script had to parse. It is on its way out: the rest of the warning asks scripts to read `LOCAL_RANK` instead.
 #
-# What stands in front of a command is part of the environment, which every process hands down. Both ranks see GPUs 2 and 3; the local rank chooses between them (lesson 03).
+# Variables in front of a command are part of its environment, which every process hands down. Both ranks see GPUs 2 and 3; the local rank chooses between them (lesson 03).
 
 # %% [markdown]
 # ## Claim check: "give your parser an argument --local_rank"
@@ -197,7 +197,7 @@ launch("11_launchers/restart.py", args=saved).values("first_epoch")
 # %% [markdown]
 # ## On a cluster: Slurm
 #
-# On a shared cluster you start nothing yourself. You hand in a **job file** with `sbatch`, and Slurm runs it when nodes are free. Where this computer has Slurm, the cell sends the job too.
+# On a shared cluster you start nothing yourself. You submit a **job file** with `sbatch`, and Slurm runs it when nodes are free. Where this computer has Slurm, the cell sends the job too.
 
 # %%
 submit("11_launchers/place.py", world_size=4, nnodes=2)
