@@ -178,12 +178,24 @@ def read_stack(path: Path, script: Path, name: str) -> tuple[Frame, ...]:
     frames = []
     for line in reversed(main.splitlines()):
         found = FRAME.match(line)
-        if found and (places.is_readers(found[1]) or places.is_torchs(found[1])):
-            file, number, function = found[1], int(found[2]), found[3]
+        if not found:
+            continue
+        file, number, function = unescaped(found[1]), int(found[2]), unescaped(found[3])
+        if places.is_readers(file) or places.is_torchs(file):
             source = linecache.getline(file, number).strip()
             where = shown(file, script, name)
             frames.append(Frame(where, number, function, source, places.is_readers(file)))
     return tuple(frames)
+
+
+def unescaped(name: str) -> str:
+    r"""A name as it is: faulthandler writes ASCII, "caf\xe9" in place of "café". A folder's own
+    name may hold such a thing, too."""
+    if "\\" not in name or Path(name).exists():
+        return name
+    return re.sub(
+        r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})", lambda one: chr(int(one[0][2:], 16)), name
+    )
 
 
 def read_whole(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 from pathlib import Path
 
@@ -101,3 +102,20 @@ def test_a_stream_of_just_the_size_that_is_carried_is_carried_whole(tmp_path, mo
     head, middle, tail = collect.read_text(path).split("\n")
     assert (head, tail) == ("x" * 9 + "y", "y" + "z" * 9)
     assert middle.startswith("… 0 lines left out, 1 bytes")
+
+
+@pytest.mark.parametrize("name", ["Übung.py", "é 漢 \U0001f600 \udcff/a.py", r"one\xe9two/a.py"])
+def test_a_stack_is_read_whatever_the_names_in_it_are(tmp_path, name):
+    script = tmp_path / "folder" / name
+    source = "def größe():\n    faulthandler.dump_traceback(file)\ngröße()\n"
+    script.parent.mkdir(parents=True)
+    script.write_text(source, encoding="utf-8")
+    with open(tmp_path / "stack", "w") as file:
+        code = compile(source, str(script), "exec")
+        exec(code, {"faulthandler": faulthandler, "file": file})
+    frames = collect.read_stack(tmp_path / "stack", script, "the script")
+    assert [(frame.line, frame.function, frame.source) for frame in frames[-2:]] == [
+        (3, "<module>", "größe()"),
+        (2, "größe", "faulthandler.dump_traceback(file)"),
+    ]
+    assert {frame.file for frame in frames[-2:]} == {"the script"}
