@@ -12,6 +12,7 @@ import functools
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -20,11 +21,19 @@ IMPATIENT = f"timeout:{SECONDS} attempts:{TRIES}"  # what glibc's resolver takes
 COMPLAINT = re.compile(r"^\[W.*hostname of the client socket cannot be retrieved.*\n", re.MULTILINE)
 
 
-@functools.cache
+_lock = threading.Lock()
+
+
 def settle(store: Callable[[], AbstractContextManager]) -> None:
     """Have the first store of this process be one that waits no longer than a rank's would, and
     does not complain in the notebook. What the reader's own lookups wait for stays as it is: call
     this in a thread of its own."""
+    with _lock:  # of two threads one would put back what the other one has set meanwhile
+        _settle(store)
+
+
+@functools.cache
+def _settle(store: Callable[[], AbstractContextManager]) -> None:
     be_impatient()
     with contextlib.suppress(OSError, RuntimeError), hushed(), store():  # launch()'s own says it
         pass

@@ -38,6 +38,25 @@ libc["__res_init"]()
 print(made, patience(), os.environ.get("RES_OPTIONS"))
 """
 
+TWO_THREADS = """
+import contextlib, os, threading, time
+from ddp_lessons import name_server
+
+@contextlib.contextmanager
+def store():
+    time.sleep(0.5)
+    yield
+
+threads = [threading.Thread(target=name_server.settle, args=[store]) for _ in range(2)]
+for thread in threads:
+    thread.start()
+    time.sleep(0.2)
+for thread in threads:
+    thread.join()
+os.write(2, b"heard")
+print(os.environ.get("RES_OPTIONS"))
+"""
+
 
 def test_ranks_ask_a_name_server_for_a_second_at_a_time_unless_the_reader_says_otherwise(
     monkeypatch,
@@ -56,6 +75,13 @@ def test_the_first_store_is_impatient_and_silent_and_the_readers_lookups_are_as_
     command = [sys.executable, "-c", FIRST]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("[(1, 2)] (5, 2) None\n", "")
+
+
+def test_two_threads_that_launch_at_once_do_not_cost_the_process_its_stderr():
+    env = {name: value for name, value in os.environ.items() if name != "RES_OPTIONS"}
+    command = [sys.executable, "-c", TWO_THREADS]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("None\n", "heard")
 
 
 def test_only_the_line_about_names_is_left_out_of_what_a_rank_said():
