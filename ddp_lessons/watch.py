@@ -114,14 +114,21 @@ def disagreement(folder: Path, world_size: int) -> Look:
 
 def begun(folder: Path, world_size: int, timeout: float) -> Look:
     """A look at ranks that import torch themselves, in seconds, or on a busy machine in a minute.
-    Once all have come to the script, the run may take `timeout` more, and no longer."""
+    Once all have come to the script, in an attempt, the run may take `timeout` more, and no longer.
+    """
     ready: dict[int, float] = {}
+    attempt = 0
 
     def look() -> float | None:
+        nonlocal attempt
         if len(ready) == world_size:
             return None
+        newest = collect.last_attempt(folder)
+        if newest != attempt:  # a rank died before the script, and torchrun began anew
+            attempt = newest
+            ready.clear()
         for rank in set(range(world_size)) - set(ready):
-            event = collect.read_events(bootstrap.rank_folder(folder, 0, rank)).get("ready")
+            event = collect.read_events(bootstrap.rank_folder(folder, attempt, rank)).get("ready")
             if event:
                 ready[rank] = event["time"]
         if len(ready) < world_size:
