@@ -186,6 +186,8 @@ class Notebook:
             "light => document.body.dataset.jpThemeLight === light",
             arg=str(name == "light").lower(),
         )
+        # Lab covers the page meanwhile, and the cover fades.
+        self.page.wait_for_function("() => !document.getElementById('jupyterlab-splash')")
 
     def shot(self, name: str) -> Path:
         SHOTS.mkdir(parents=True, exist_ok=True)

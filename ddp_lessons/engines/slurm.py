@@ -27,6 +27,7 @@ from ddp_lessons.run import say
 BATCH, LOG, ID, REFUSED = "job.sbatch", "job.log", "job_id", "sbatch.log"  # in the run's folder
 POLL = 0.1  # seconds between two looks at the folder
 ASK = 0.5  # seconds between two questions to Slurm
+UNREACHED = ("Could not establish a configuration source", "Unable to contact slurm controller")
 LEAVE = 15.0  # seconds for a job whose ranks have all come to their end
 # Of a job that has not ended. It goes through "completing" after its last process.
 ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "REQUEUED"}
@@ -120,7 +121,9 @@ class Engine(Marked):
             keeper.wait()
             said = collect.read_whole(job.folder / REFUSED).replace("sbatch: ", "").split("\n")
             reason = " ".join(line.strip() for line in said if line.strip())
-            raise say(RuntimeError(f"sbatch refused the job: {reason}"))
+            nowhere = any(sign in reason for sign in UNREACHED)
+            told = "sbatch found no cluster" if nowhere else f"sbatch refused the job: {reason}"
+            raise say(RuntimeError(told))
         self._running = set(range(job.world_size))
 
     def _has_begun(self) -> bool:

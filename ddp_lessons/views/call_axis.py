@@ -47,6 +47,7 @@ def signs(run: Run, made: Layout, unit: str, is_cut: bool) -> list[str]:
     bars = [bar for lane in made.lanes for bar in lane.bars]
     called = any(bar.start == 0 for bar in bars)
     key = [f"{unit} since the first {'call' if called else 'rank ended'}"]
+    key.append("bar: in the call")
     key.append("hatched: waits for another rank to call")
     if made.met and len(made.met) <= LINKED and len(run) > 1:
         key.append("dots: these calls meet")

@@ -100,7 +100,7 @@ first, second = old.values("device_0")[0], old.values("device_1")[0]  # bytes
 compare(guess, round(first / second))
 
 # %% [markdown]
-# With DataParallel, device 0 fills up first, and the others stay half empty.
+# With DataParallel, device 0 fills up first, and the others have room left.
 #
 # <details><summary>What does DDP pay for the balance?</summary>
 #
@@ -129,7 +129,7 @@ first, other
 # In DataParallel there is one `DataLoader`. Its `batch_size` is the **global batch**: the samples of one optimizer step, over all devices. In DDP every rank has its own `DataLoader`, and a sampler that gives it its share of the samples.
 
 # %%
-show("01_why_ddp/steps.py", light=["DataLoader(", "sizes ="])
+show("01_why_ddp/steps.py", light=["loader =", "sizes ="])
 
 # %% [markdown]
 # > **Guess.** 64 samples, `DataLoader(batch_size=8)`. One process takes 8 steps for an epoch. How many steps does each of two DDP ranks take, if the sampler gives each rank half of the samples?

@@ -185,7 +185,7 @@ record("after", still_in=dist.is_initialized())
 # %% [markdown]
 # ## Other ways to meet
 #
-# The table lists them. The script below meets by a file, and then leaves twice.
+# Unfold the table. The script below meets by a file, and then leaves twice: `error` is what the second time raises.
 #
 # <details><summary>init_method, ports that are taken, and leaving twice</summary>
 #

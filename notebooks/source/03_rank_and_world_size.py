@@ -151,7 +151,7 @@ places.values("RANK").count(0), places.values("LOCAL_RANK").count(0)
 # %% [markdown]
 # ## Break it
 #
-# One line of the last script has moved.
+# Like `once.py`, in short, with one line in another place.
 
 # %%
 show("03_rank_and_world_size/stuck.py")

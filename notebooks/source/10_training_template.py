@@ -229,7 +229,7 @@ compare(guess, gap < 0.0005)
 # Each rank stops when its own loss is small. Then, in `train.py`, rank 0 alone validates. Name ranks, lines and cause.
 
 # %%
-show("10_training_template/own_stop.py", light=["target", "loss", "break", "barrier"])
+show("10_training_template/own_stop.py", light=["target =", "loss =", "loss.item()", "break", "barrier"])
 
 # %% tags=["raises-exception"]
 launch("10_training_template/own_stop.py", device="cpu", timeout=4)

@@ -34,7 +34,7 @@ def open_notebook(browser, address):
 
     def opened(path: str) -> lab.Notebook:
         # So high that Lab draws every cell.
-        page = browser.new_page(viewport={"width": 1250, "height": 12_000})
+        page = browser.new_page(viewport={"width": 1250, "height": 14_000})
         pages.append(page)
         return lab.Notebook(page, address, path)
 

@@ -191,6 +191,15 @@ def test_a_job_that_is_still_in_the_queue_at_the_limit_is_cancelled(script):
     until(lambda: jobs()[number] == "CANCELLED")
 
 
+def test_sbatch_without_a_cluster_is_told_in_few_words(script, monkeypatch, tmp_path):
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=none\nSlurmctldHost=localhost\nSlurmctldPort=1\nMessageTimeout=2\n"
+    )
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
+    with pytest.raises(RuntimeError, match="^sbatch found no cluster$"):
+        launch(script(SUM), 2, engine="slurm")
+
+
 def test_a_job_that_the_cluster_refuses_is_told_in_sbatchs_words(script, monkeypatch):
     monkeypatch.setenv("SBATCH_PARTITION", "nowhere")
     with pytest.raises(RuntimeError, match="^sbatch refused the job: .*nvalid partition"):
