@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,15 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, int) and abs(value) > 1e300 else value
 
 
+def unquoted(guess: str) -> Any:
+    """The number or truth value that somebody has put between quotes; any other text as it is."""
+    try:
+        found = ast.literal_eval(guess.strip().capitalize() if guess.strip().isalpha() else guess)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return guess
+    return found if isinstance(found, bool | int | float) else guess
+
+
 def told(value: Any) -> str:
     """One line for a value; a long list of equal entries is counted, not written out."""
     if isinstance(value, list) and len(value) > 4 and all(item == value[0] for item in value):
@@ -55,6 +65,8 @@ def told(value: Any) -> str:
 def same(guess: Any, measured: Any) -> bool:
     """Whether the two say the same, as compare() means it."""
     guess, measured = plain(guess), plain(measured)
+    if isinstance(guess, str) and not isinstance(measured, str | list | tuple):
+        guess = unquoted(guess)
     listed = isinstance(measured, list | tuple)
     if listed and not isinstance(guess, list | tuple):
         return len(measured) > 0 and all(same(guess, item) for item in measured)

@@ -15,7 +15,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("00_start_here", before=None)  # your letters
+questions("00_start_here", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Check this machine
@@ -208,7 +208,7 @@ record("me", my_rank=my_rank, size=size)
 # The same three questions.
 
 # %%
-questions("00_start_here", after=None)  # your letters
+questions("00_start_here", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

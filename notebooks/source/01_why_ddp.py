@@ -13,7 +13,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("01_why_ddp", before=None)  # your letters
+questions("01_why_ddp", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Train in one process
@@ -200,7 +200,7 @@ with process_group() as device:
 # The same three questions.
 
 # %%
-questions("01_why_ddp", after=None)  # your letters
+questions("01_why_ddp", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

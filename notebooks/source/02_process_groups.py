@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("02_process_groups", before=None)  # your letters
+questions("02_process_groups", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # These are the lines of lesson 01 that this lesson explains.
@@ -208,7 +208,7 @@ launch("02_process_groups/ways.py", world_size=2)
 # The same three questions.
 
 # %%
-questions("02_process_groups", after=None)  # your letters
+questions("02_process_groups", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("03_rank_and_world_size", before=None)  # your letters
+questions("03_rank_and_world_size", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # These lines of lesson 01 are explained here.
@@ -209,7 +209,7 @@ record("place", mine=mine, RANK=int(os.environ["RANK"]))
 # The same three questions.
 
 # %%
-questions("03_rank_and_world_size", after=None)  # your letters
+questions("03_rank_and_world_size", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling
@@ -240,7 +240,7 @@ questions("03_rank_and_world_size", after=None)  # your letters
 #
 # 1. Four and four: every rank runs the whole script.
 # 2. `NameError` on rank 1. Its memory has no such list.
-# 3. 16.
+# 3. 64 / 4 = 16.
 # 4. They start from the same weights and average their gradients at every step.
 # 5. A rank was never started or has died; `WORLD_SIZE` is too large; a wrong address or a firewall; only one process was started.
 # 6. 12 and 4. Ranks 8 to 11 are on the third node, so rank 9 has local rank 1.

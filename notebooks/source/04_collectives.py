@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("04_collectives", before=None)  # your letters
+questions("04_collectives", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # The line of lesson 01 that this lesson explains:
@@ -158,7 +158,7 @@ try:
 except WorkerError as error:
     print(error)
     shifted = error.run
-compare(guess, shifted.values("x")[0])
+compare(guess, shifted.values("x")[0][0])
 
 # %%
 views.before_after(shifted)
@@ -295,7 +295,7 @@ launch("04_collectives/objects.py", world_size=2)
 # The same three questions.
 
 # %%
-questions("04_collectives", after=None)  # your letters
+questions("04_collectives", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("05_ring_all_reduce", before=None)  # your letters
+questions("05_ring_all_reduce", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # This is the line of lesson 01 that this lesson takes apart.
@@ -254,7 +254,7 @@ with process_group() as device:
 # The same three questions.
 
 # %%
-questions("05_ring_all_reduce", after=None)  # your letters
+questions("05_ring_all_reduce", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("06_gradient_averaging", before=None)  # your letters
+questions("06_gradient_averaging", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # The line of lesson 01 that this lesson explains:
@@ -268,7 +268,7 @@ with process_group() as device:
 # The same three questions.
 
 # %%
-questions("06_gradient_averaging", after=None)  # your letters
+questions("06_gradient_averaging", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling
@@ -279,7 +279,7 @@ questions("06_gradient_averaging", after=None)  # your letters
 # <details><summary>Answers</summary>
 #
 # 1. Yes. With the sum, the ranks agree with one another and not with one process.
-# 2. 3.
+# 2. Their mean, 3.
 #
 # </details>
 

@@ -15,7 +15,7 @@
 # <details><summary>Answers</summary>
 #
 # 1. 128 samples.
-# 2. 3.
+# 2. Their mean, 3.
 # 3. Its call pairs with a later one of theirs. If there is none, it waits in vain.
 #
 # </details>
@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("07_distributed_sampler", before=None)  # your letters
+questions("07_distributed_sampler", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # These are the lines of lesson 01 that this lesson explains.
@@ -162,7 +162,7 @@ compare(guess, four.values("accuracy")[0])
 # %% [markdown]
 # ## Fewer samples than ranks
 #
-# 3 samples on 8 ranks: `padded` without `drop_last`, `dropped` with it. Which do you expect to raise an error?
+# 3 samples, with the values 10, 11 and 12, on 8 ranks: `padded` without `drop_last`, `dropped` with it. Which do you expect to raise an error?
 
 # %%
 launch("07_distributed_sampler/few.py", world_size=8)
@@ -283,7 +283,7 @@ with process_group():
 # The same three questions.
 
 # %%
-questions("07_distributed_sampler", after=None)  # your letters
+questions("07_distributed_sampler", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("08_inside_ddp", before=None)  # your letters
+questions("08_inside_ddp", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # The line of lesson 01 that this lesson opens:
@@ -266,7 +266,7 @@ with process_group() as device:
 # The same three questions.
 
 # %%
-questions("08_inside_ddp", after=None)  # your letters
+questions("08_inside_ddp", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

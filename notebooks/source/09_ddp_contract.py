@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("09_ddp_contract", before=None)  # your letters
+questions("09_ddp_contract", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # The lines of lesson 01 that this lesson explains: one goes through DDP, the other bypasses it.
@@ -276,7 +276,7 @@ with process_group() as device:
 # The same three questions.
 
 # %%
-questions("09_ddp_contract", after=None)  # your letters
+questions("09_ddp_contract", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("10_training_template", before=None)  # your letters
+questions("10_training_template", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # The lines of lesson 01 that this lesson explains: the seed, and what rank 0 says.
@@ -318,7 +318,7 @@ with process_group():
 # The same three questions.
 
 # %%
-questions("10_training_template", after=None)  # your letters
+questions("10_training_template", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling
@@ -336,7 +336,7 @@ questions("10_training_template", after=None)  # your letters
 # %% [markdown]
 # ## In your terminal
 #
-# Press Ctrl-C in the middle, then run it again.
+# Press Ctrl-C in the middle (long tracebacks come), then run it again.
 #
 # ```
 # .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/10_training_template/train.py --out build/run --epochs 500

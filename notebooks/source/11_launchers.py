@@ -15,7 +15,7 @@
 # <details><summary>Answers</summary>
 #
 # 1. `WORLD_SIZE`.
-# 2. 1.
+# 2. `1`.
 # 3. It waits, up to the timeout.
 #
 # </details>
@@ -28,7 +28,7 @@
 # %%
 from ddp_lessons import questions
 
-questions("11_launchers", before=None)  # your letters
+questions("11_launchers", before=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # These are the lines of lesson 01 that this lesson explains: somebody has to set these variables.
@@ -260,7 +260,7 @@ if __name__ == "__main__":
 # The same three questions.
 
 # %%
-questions("11_launchers", after=None)  # your letters
+questions("11_launchers", after=None)  # run, put your letters in, run again
 
 # %% [markdown]
 # ## Without scrolling

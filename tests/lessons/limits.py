@@ -252,6 +252,13 @@ def asks(notebook: NotebookNode, lesson: str) -> list[str]:
     return found
 
 
+def lists(notebook: NotebookNode) -> list[str]:
+    """Markdown draws "2. 3." as a list in a list: with a letter, C, in place of the answer."""
+    text = "\n".join(markdown(notebook))
+    found = re.findall(r"^\s*(?:\d+\.|[-*+]) \d+[.)](?: .*)?$", text, re.MULTILINE)
+    return [f"{line!r} begins a list in a list" for line in found]
+
+
 def tone(notebook: NotebookNode) -> list[str]:
     text = "\n".join(markdown(notebook))
     return [

@@ -18,7 +18,14 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NOTEBOOKS = [*LESSONS, *sorted((ROOT / "solutions").glob("*.ipynb"))]
 READ = {path: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
 
-ALL = [limits.executed, limits.quiet, limits.any_machine, limits.comparable, limits.tone]
+ALL = [
+    limits.executed,
+    limits.quiet,
+    limits.any_machine,
+    limits.comparable,
+    limits.lists,
+    limits.tone,
+]
 TEMPLATE = [
     limits.headings,
     limits.promises,

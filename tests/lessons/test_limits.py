@@ -119,6 +119,8 @@ BROKEN = {
     "questions below the first run": (asks_of_a_lesson, book(cell("x"), BEFORE, AFTER, NOW)),
     "questions amid the lesson": (asks_of_a_lesson, book(BEFORE, AFTER, cell("x"), NOW)),
     "questions at the very end": (asks_of_a_lesson, book(BEFORE, NOW, AFTER)),
+    "a number as an answer": (limits.lists, book(text("1. Two.\n2. 3.\n"))),
+    "a year at the start": (limits.lists, book(text("- 2026. It rained.\n"))),
     "a word to avoid": (limits.tone, book(text("Simply call it."))),
     "of course": (limits.tone, book(text("It is, of course, three."))),
 }
