@@ -126,6 +126,7 @@ def read_rank(
         node=started.get("node", 0),
         local_rank=started.get("local_rank", rank),
         started=started.get("time"),
+        ready=events.get("ready", {}).get("time"),
         called=events.get("joining", {}).get("time"),
         elsewhere=events.get("joining", {}).get("elsewhere"),
         expected=events.get("joining", {}).get("size"),

@@ -11,15 +11,15 @@ from ddp_lessons.run import Run
 MOST_STANDINGS, MOST_PLACES = 4, 8  # in the first sentence of a report, and in the lines below
 
 
-def explain(run: Run, timeout: float) -> tuple[int | None, str]:
-    """The rank that the others waited for, if it is one, and where each rank stood at the limit."""
+def explain(run: Run, timeout: float | None) -> tuple[int | None, str]:
+    """The rank that the others waited for, if it is one, and where each rank stood at the limit, or
+    before that (None): what can never end is not waited for until then."""
     found = stall.standings(run)
     missed = {rank for one in found for rank in one.on if rank < len(run)}
     groups = stall.grouped(found)
     told = "; ".join(stall.sentence(group) for group in groups[:MOST_STANDINGS])
     more = len(groups) - MOST_STANDINGS
-    # What can never end is not waited for until then.
-    limit = f"after {timeout:g} s, " if run.seconds >= timeout else ""
+    limit = "" if timeout is None else f"after {timeout:g} s, "
     lines = [f"{run.script}: {limit}{told}" + (f"; {more} more." if more > 0 else ".")]
     lines += places(found)
     lines += [

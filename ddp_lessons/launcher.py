@@ -114,12 +114,15 @@ def launch(
         workers = engines.workers(engine, job)
         output = OutputLimit(folder, workers)
         looks = [*looks, watch.disagreement(folder, world_size), output.look]
+        came: list[float] = []  # when all ranks had come to the script
         if starting:
-            looks.append(watch.begun(folder, world_size, timeout))
-        exitcodes = {}
+            looks.append(watch.begun(folder, world_size, timeout, came.append))
+        exitcodes, reached = {}, True
         try:
             workers.start(deadline)
             exitcodes = watch.watch(workers, deadline, folder, looks)
+            deadline = min([deadline, *(when + timeout for when in came)])
+            reached = time.monotonic() >= deadline
             if not output.passed:
                 watch.ask_stacks(workers, folder)
         except KeyboardInterrupt:
@@ -142,8 +145,10 @@ def launch(
             guilty, text = next(iter(output.over), None), output.report(name)
         elif started < world_size:
             guilty, text = None, report.too_slow(run, started, timeout, workers.held_up)
+        elif starting and not came and reached:
+            guilty, text = None, report.never_came(run, stopped, timeout + starting)
         else:
-            guilty, text = report.explain(run, stopped, timeout)
+            guilty, text = report.explain(run, stopped, timeout, reached)
         if folders.is_full(folder):
             text = report.on_a_full_disk(text, run)
         raise WorkerError(text, dataclasses.replace(run, report=text), guilty)

@@ -19,10 +19,13 @@ DISK_FULL = (
 )
 
 
-def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, str]:
+def explain(
+    run: Run, stopped: set[int], timeout: float, reached: bool = True
+) -> tuple[int | None, str]:
     """The rank to blame (None if no single one can be) and the report.
 
-    stopped: ranks that were still running when launch() ended the run. timeout: seconds.
+    stopped: ranks that were still running when launch() ended the run. timeout: seconds; reached:
+    whether the run had them all.
     """
     if told := starting.explain(run, stopped, timeout):
         return None, told
@@ -30,7 +33,7 @@ def explain(run: Run, stopped: set[int], timeout: float) -> tuple[int | None, st
         guilty, text = mismatch.explain(run)
         return guilty, "\n".join([text, *afterwards(run)])
     if all(rank.rank in stopped or succeeded(rank) for rank in run):
-        return hang.explain(run, timeout)
+        return hang.explain(run, timeout if reached else None)
     first = first_failure(run, stopped)
     if first is None:
         return None, lost_peer_report(run, stopped)
@@ -127,4 +130,13 @@ def too_slow(run: Run, started: int, timeout: float, held_up: str = "") -> str:
     return (
         f"{run.script}: the limit of {timeout:g} s came when {started} of {len(run)} ranks had "
         f"been started{why}. They were stopped. Give the run a longer timeout=, or fewer ranks."
+    )
+
+
+def never_came(run: Run, stopped: set[int], seconds: float) -> str:
+    """The report of a run of which some ranks had not even come to the script."""
+    who = names([rank.rank for rank in run if rank.rank in stopped and not rank.ready])
+    return (
+        f"{run.script}: {who} had not come to the script after {seconds:g} s. Python's own start "
+        "or the import of torch did not end there. All ranks were stopped."
     )

@@ -183,10 +183,11 @@ class Rank:
 
     `exitcode` follows the standard library: negative for a signal, None if the rank had to be
     stopped. `finished` is true only if the rank itself wrote that its script came to its end.
-    `node` is the machine's number and `local_rank` the rank's number on it. `started`, `called`,
-    `joined` and `ended` are monotonic seconds (None: it never happened); `called` and `joined` are
-    when init_process_group was entered and when it returned; `elsewhere` is the address given to
-    it, if that was not the one that launch() had prepared, and `expected` how many ranks it waits
+    `node` is the machine's number and `local_rank` the rank's number on it. `started`, `ready`,
+    `called`, `joined` and `ended` are monotonic seconds (None: it never happened); `ready` is when
+    the rank had come to its script, `called` and `joined` are when init_process_group was entered
+    and when it returned; `elsewhere` is the address given to it, if that was not the one that
+    launch() had prepared, and `expected` how many ranks it waits
     for. `calls` are the communication calls of its script, `forwards` counts its passes through the
     forward of DDP; `stack` is where the rank stood when it was stopped at the time limit, or where
     its script failed, outermost first: the reader's own frames and torch's. `above` are the
@@ -207,6 +208,7 @@ class Rank:
     node: int = 0
     local_rank: int = 0
     started: float | None = None
+    ready: float | None = None
     called: float | None = None
     elsewhere: str | None = None
     expected: int | None = None

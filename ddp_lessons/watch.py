@@ -112,10 +112,10 @@ def disagreement(folder: Path, world_size: int) -> Look:
     return look
 
 
-def begun(folder: Path, world_size: int, timeout: float) -> Look:
+def begun(folder: Path, world_size: int, timeout: float, tell: Callable[[float], None]) -> Look:
     """A look at ranks that import torch themselves, in seconds, or on a busy machine in a minute.
     Once all have come to the script, in an attempt, the run may take `timeout` more, and no longer.
-    """
+    `tell` hears when that was."""
     ready: dict[int, float] = {}
     attempt = 0
 
@@ -133,7 +133,8 @@ def begun(folder: Path, world_size: int, timeout: float) -> Look:
                 ready[rank] = event["time"]
         if len(ready) < world_size:
             return None
-        return timeout - (time.monotonic() - max(ready.values()))
+        tell(came := max(ready.values()))
+        return timeout - (time.monotonic() - came)
 
     return look
 

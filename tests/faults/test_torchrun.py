@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ddp_lessons import WorkerError, launch
+from ddp_lessons import WorkerError, engines, launch
 
 RESUMES = """
     import os, sys
@@ -64,6 +64,39 @@ def test_ranks_that_have_begun_under_torchrun_have_no_more_than_their_time(scrip
     records = caught.value.run.records
     last = max(one.time for one in records)
     assert last - max(one.time for one in records if one.name == "began") < 30  # start has 180
+
+
+def late(folder, condition: str, seconds: int) -> dict[str, str]:
+    """An environment in which Python itself starts late in some processes."""
+    (folder / "sitecustomize.py").write_text(
+        f"import os, time\nif {condition}:\n    time.sleep({seconds})\n"
+    )
+    return {"PYTHONPATH": str(folder)}
+
+
+def test_what_ends_before_the_limit_is_not_said_to_have_come_to_it(script, tmp_path):
+    text = """
+        import os, sys
+        from ddp_lessons.worker import process_group
+
+        if os.environ["RANK"] == "1":
+            sys.exit()
+        with process_group():
+            pass
+    """
+    path, env = script(text), late(tmp_path, "os.environ.get('RANK') == '0'", 15)
+    with pytest.raises(WorkerError) as caught:
+        launch(path, 2, engine="torchrun", timeout=15, env=env)
+    assert str(caught.value).startswith("script.py: rank 0 waits in init_process_group, line 6; ")
+
+
+def test_a_rank_that_never_comes_to_the_script_is_named_with_the_seconds_that_it_had(
+    script, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(engines.SLOW, "torchrun", 20)
+    env = late(tmp_path, "os.environ.get('RANK') == '1'", 600)
+    with pytest.raises(WorkerError, match=r"1 had not come to the script after 21 s\. Python's"):
+        launch(script("print('here')"), 2, engine="torchrun", timeout=1, env=env)
 
 
 def test_the_first_line_names_the_rank_that_raised_although_another_one_sleeps(script):
