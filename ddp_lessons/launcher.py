@@ -103,11 +103,12 @@ def launch(
     name = "cell" if folders.is_cell(path) else path.name
     starting = engines.SLOW.get(engine, 0)
     deadline = began + timeout + starting
+    limit = f"{timeout:g} s" + (" once all ranks have come to the script" if starting else "")
     with (
         stop_button.heard_once() as stop,
         lifeline.held(folder) as cut,
         store() as port,
-        live.shown(folder, name, world_size, timeout) as looks,
+        live.shown(folder, name, world_size, limit) as looks,
     ):
         gpus = world_size // nnodes if placed.backend == "nccl" else 0
         job = Job(folder, world_size, nnodes, max_restarts, port, environment, visible, gpus)

@@ -27,9 +27,10 @@ _PRINTED = "margin-top:.4em;padding-top:.4em;border-top:1px solid var(--jp-borde
 
 @contextlib.contextmanager
 def shown(
-    folder: Path, script: str, world_size: int, limit: float
+    folder: Path, script: str, world_size: int, limit: str
 ) -> Iterator[list[Callable[[], None]]]:
     """Show the run in `folder` while the block lasts; yields what has to be called now and then.
+    limit: how long it may take, in words.
 
     Nothing is drawn in the first second, or where nobody looks: under nbclient, nbval and plain
     Python. Nothing stays behind. What the ranks write to stderr is not shown.
@@ -49,7 +50,7 @@ def shown(
 
 
 class _View:
-    def __init__(self, page: Page, folder: Path, script: str, world_size: int, limit: float):
+    def __init__(self, page: Page, folder: Path, script: str, world_size: int, limit: str):
         self._page = page
         follow = followed(world_size)
         self._progress = Progress(folder, world_size, follow, max(1, LINES // follow))
@@ -76,12 +77,10 @@ def followed(world_size: int) -> int:
     return world_size if world_size <= RANKS else FIRST
 
 
-def drawing(
-    title: str, attempt: int, seconds: float, limit: float, ranks: Sequence[Standing]
-) -> str:
+def drawing(title: str, attempt: int, seconds: float, limit: str, ranks: Sequence[Standing]) -> str:
     """The run as HTML."""
     again = f", restarted {attempt} time{'' if attempt == 1 else 's'}" if attempt else ""
-    head = f"{title}{again}: {int(seconds)} s, at most {limit:g} s"
+    head = f"{title}{again}: {int(seconds)} s, at most {limit}"
     few = followed(len(ranks))
     width = len(str(few - 1))
     rows = [f"rank {r:>{width}}  {line(rank)}" for r, rank in enumerate(ranks[:few])]

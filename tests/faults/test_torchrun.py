@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 import pytest
 
-from ddp_lessons import WorkerError, engines, launch
+from ddp_lessons import WorkerError, engines, launch, live
 
 RESUMES = """
     import os, sys
@@ -43,10 +44,14 @@ def test_a_rank_that_exits_on_attempt_zero_is_started_again_where_the_checkpoint
     assert [rank.stdout for rank in run] == ["attempt 1 starts at epoch 2\n"] * 2
 
 
-def test_the_time_that_torchrun_takes_to_start_is_not_taken_from_the_ranks(script):
+def test_the_time_that_torchrun_takes_to_start_is_not_taken_from_the_ranks(script, monkeypatch):
+    said = []
+    monkeypatch.setattr(live, "shown", lambda *told: said.append(told[-1]) or nullcontext([]))
     # Each of three processes imports torch, the ranks after their agent.
     run = launch(script("print('here')"), 2, engine="torchrun", timeout=1)
     assert [rank.stdout for rank in run] == ["here\n"] * 2
+    launch(script("print('here')"), 2, timeout=30)
+    assert said == ["1 s once all ranks have come to the script", "30 s"]
 
 
 def test_ranks_that_have_begun_under_torchrun_have_no_more_than_their_time(script):

@@ -155,20 +155,20 @@ def text(html: str) -> list[str]:
 
 def test_up_to_eight_ranks_have_a_line_each():
     for count in (1, 2, 8):
-        lines = text(live.drawing("a.py", 0, 2.4, 60, [Standing("joined")] * count))
+        lines = text(live.drawing("a.py", 0, 2.4, "60 s", [Standing("joined")] * count))
         assert lines == ["a.py: 2 s, at most 60 s", *(f"rank {r}  joined" for r in range(count))]
 
 
 def test_of_more_ranks_the_others_are_counted_by_state():
     ranks = [Standing("joined")] * 40 + [Standing("joined", "step 2")] * 9 + [Standing("done")] * 15
-    lines = text(live.drawing("a.py", 0, 2, 60, ranks))
+    lines = text(live.drawing("a.py", 0, 2, "60 s", ranks))
     assert len(lines) == 8
     assert lines[-1] == "and 58 more ranks: 34 joined, 9 at work, 15 done"
 
 
 def test_what_ranks_printed_stands_below_in_rank_order():
     ranks = [Standing("joined", "", ("a", "b")), Standing("joined", "", ("c",))]
-    assert text(live.drawing("a.py", 0, 2, 60, ranks))[-3:] == [
+    assert text(live.drawing("a.py", 0, 2, "60 s", ranks))[-3:] == [
         "rank 0 | a",
         "rank 0 | b",
         "rank 1 | c",
@@ -176,23 +176,23 @@ def test_what_ranks_printed_stands_below_in_rank_order():
 
 
 def test_a_restart_is_said():
-    assert text(live.drawing("a.py", 1, 2, 60, [Standing()]))[0].startswith(
+    assert text(live.drawing("a.py", 1, 2, "60 s", [Standing()]))[0].startswith(
         "a.py, restarted 1 time:"
     )
-    assert text(live.drawing("a.py", 2, 2, 60, [Standing()]))[0].startswith(
+    assert text(live.drawing("a.py", 2, 2, "60 s", [Standing()]))[0].startswith(
         "a.py, restarted 2 times"
     )
 
 
 def test_everything_is_escaped():
     bad = "<script>alert('x')</script>&"
-    html = live.drawing(bad, 0, 2, 60, [Standing("joined", bad, (bad,))])
+    html = live.drawing(bad, 0, 2, "60 s", [Standing("joined", bad, (bad,))])
     assert "<script" not in html
     assert html.count(escape(bad)) == 3
 
 
 def test_every_colour_follows_the_notebooks_theme():
-    html = live.drawing("a.py", 0, 2, 60, [Standing("joined", "", ("x",))])
+    html = live.drawing("a.py", 0, 2, "60 s", [Standing("joined", "", ("x",))])
     assert html.count("color:var(--jp-") == 1
     assert "solid var(--jp-" in html
 
@@ -233,7 +233,7 @@ def clock(monkeypatch):
 
 
 def test_a_run_of_less_than_a_second_is_not_drawn(tmp_path, paper, clock):
-    with live.shown(tmp_path, "a.py", 2, 60) as (look,):
+    with live.shown(tmp_path, "a.py", 2, "60 s") as (look,):
         clock.now += 0.9
         assert look() is None  # no reason to end the run
         assert paper.drawn == []
@@ -243,7 +243,7 @@ def test_a_run_of_less_than_a_second_is_not_drawn(tmp_path, paper, clock):
 
 
 def test_nothing_is_drawn_twice(tmp_path, paper, clock):
-    with live.shown(tmp_path, "a.py", 2, 60) as (look,):
+    with live.shown(tmp_path, "a.py", 2, "60 s") as (look,):
         for _ in range(3):
             clock.now += 1.05  # the seconds that it says change
             look()
@@ -255,7 +255,7 @@ def test_nothing_is_drawn_twice(tmp_path, paper, clock):
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
 def test_it_is_taken_away_however_the_run_ends(tmp_path, paper, error):
     try:
-        with live.shown(tmp_path, "a.py", 2, 60):
+        with live.shown(tmp_path, "a.py", 2, "60 s"):
             if error:
                 raise error
     except (ValueError, KeyboardInterrupt) as caught:
@@ -272,7 +272,7 @@ def test_a_second_stop_while_it_is_taken_away_leaves_nothing_either(tmp_path, pa
             raise KeyboardInterrupt
 
     monkeypatch.setattr(paper, "take_away", interrupted)
-    with pytest.raises(KeyboardInterrupt), live.shown(tmp_path, "a.py", 2, 60):
+    with pytest.raises(KeyboardInterrupt), live.shown(tmp_path, "a.py", 2, "60 s"):
         pass
     assert paper.taken_away == 2
 
@@ -281,7 +281,7 @@ def test_plain_python_has_no_page_whatever_the_switch_says(monkeypatch, tmp_path
     for switch in ("0", "1", "perhaps"):
         monkeypatch.setenv(page.SWITCH, switch)
         assert page.live_page() is None
-    with live.shown(tmp_path, "a.py", 2, 60) as looks:
+    with live.shown(tmp_path, "a.py", 2, "60 s") as looks:
         assert looks == []
 
 
