@@ -59,7 +59,8 @@ def resumed(whole: Log, logs: Mapping[str, Log], *, killed: int, restored: int) 
         row.plot(steps, line, color=colour, lw=2, marker="o", ms=3.5, clip_on=False)
         row.set_ylim(-1.1 * highest, 1.1 * highest)
         row.locator_params(axis="y", nbins=4)
-        _head(row, f"{title}: difference of the loss, 0 everywhere if nothing was lost")
+        said = ": difference to that loss; flat where nothing was lost" if row is rows[1] else ""
+        _head(row, title + said)
     rows[-1].set_xlabel("step", color=INK, fontsize=10)
     return picture(figure, _sentence(found, killed, restored))
 

@@ -265,7 +265,7 @@ for old, new in mends.items():
         print(str(error).split("\n")[0][:100])
 
 # %% [markdown]
-# Now it runs. Write down five faults that are left, then unfold.
+# Now it runs. Write down five faults left, then unfold.
 #
 # <details><summary>Silent faults, and their mends in <code>train.py</code></summary>
 #
@@ -336,7 +336,7 @@ questions("10_training_template", after=None)  # run, put your letters in, run a
 # %% [markdown]
 # ## In your terminal
 #
-# Press Ctrl-C in the middle (long tracebacks come), then run it again.
+# Press Ctrl-C midway (long tracebacks come), then run it again.
 #
 # ```
 # .venv/bin/torchrun --nproc-per-node 2 ddp_lessons/scripts/10_training_template/train.py --out build/run --epochs 500
