@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 
@@ -53,7 +54,10 @@ def gain(paths: list[str], as_json: bool) -> int:
     from ddp_lessons.objectives import gain
 
     collected = gain.collect(paths)
-    print(gain.as_json(collected) if as_json else gain.report(collected))
+    try:
+        print(gain.as_json(collected) if as_json else gain.report(collected), flush=True)
+    except BrokenPipeError:  # `| head` has seen enough; Python would try again as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if collected.sheets else 1
 
 

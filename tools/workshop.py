@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("plan", help="write the timetables into WORKSHOP.md")
     check = commands.add_parser("check", help="several people on this machine at once")
-    check.add_argument("--people", type=int, default=8, help="how many (default 8)")
+    check.add_argument("--people", type=at_least_one, default=8, help="how many (default 8)")
     needs = commands.add_parser("needs", help="measure each lesson alone, write into WORKSHOP.md")
     for command in (check, needs):
         command.add_argument("lessons", nargs="*", metavar="NN_slug", help="which lessons")
@@ -57,7 +57,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         report = workshop_room.hold(root, options.people, names)
         print(told(report))
         return 0 if report.ok else 1
-    reports = [workshop_room.hold(root, 1, [name], every=0.05) for name in names]
+    alone = {"every": 0.05, "closed": True}  # nobody else is to start anything
+    reports = [workshop_room.hold(root, 1, [name], **alone) for name in names]
     print(faults := "\n".join(trouble(report) for report in reports if not report.ok))
     lines = needed([report.lessons[0] for report in reports])
     print(lines)
@@ -66,6 +67,12 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     text = between(page.read_text(encoding="utf-8"), "needs", f"{lines}\n\n{where()}")
     page.write_text(text, encoding="utf-8")
     return 0
+
+
+def at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} people are no room. Give a number from 1 on")
+    return int(text)
 
 
 def notebooks(names: Sequence[str], first: int | None) -> list[str]:

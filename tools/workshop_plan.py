@@ -145,11 +145,6 @@ def timetable(taken: Sequence[Part], chosen: Sequence[Item], days: int) -> tuple
     return best
 
 
-def dropped(item: Item | None) -> bool:
-    """Whether this has to be chosen to be in a plan: lessons and checkpoints are, all of them."""
-    return item is None or item.kind == "exercise"
-
-
 def arrange(work: Sequence[Item]) -> tuple[tuple[int, Item], ...] | None:
     """One day's items with their times and with breaks where they make the most even stretches, as
     few as possible; None if the day is too short."""

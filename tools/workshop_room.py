@@ -6,9 +6,11 @@ own: notebooks, exercises, home, temporary folder, kernel. As root, each gets a 
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -62,16 +64,13 @@ class Report:
 class Person:
     number: int
     folder: Path
+    uid: int
     process: subprocess.Popen | None = None
     now: str = ""
     peak: int = 0
     by_lesson: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     ended: list[dict] = field(default_factory=list)
     read: int = 0
-
-    @property
-    def uid(self) -> int:
-        return FIRST_UID + self.number
 
     def look(self) -> None:
         """Read on in what the person's process has said."""
@@ -87,13 +86,20 @@ class Person:
 
 
 def hold(
-    root: Path, people: int, names: Sequence[str], *, timeout: int = 600, every: float = 0.5
+    root: Path,
+    people: int,
+    names: Sequence[str],
+    *,
+    timeout: int = 600,
+    every: float = 0.5,
+    closed: bool = False,
 ) -> Report:
     """Let `people` go through the notebooks `names` ("notebooks/NN_slug.ipynb") of the course in
     `root`, all at once, each in this order, and report.
 
     Memory is looked at every `every` seconds, less often where looking takes long: what lives for
-    less than that can be missed. Leaves nothing behind.
+    less than that can be missed. Where nobody but root may read this Python, that is a fault,
+    unless `closed` says that it is known. Leaves nothing behind.
     """
     mark = uuid.uuid4().hex
     room = Path(tempfile.mkdtemp(prefix="workshop-"))
@@ -102,7 +108,8 @@ def hold(
     try:
         course = share(root, room)
         before = digest(course)
-        everybody = [seat(room, course, number) for number in range(1, people + 1)]
+        seats = enumerate(free_uids(people), 1)
+        everybody = [seat(room, course, number, uid) for number, uid in seats]
         known = {course, *(person.folder for person in everybody)}
         uids = {person.uid for person in everybody} if apart in OWN_UIDS else set()
         left, peak = None, 0
@@ -114,7 +121,8 @@ def hold(
         finally:
             if left is None:
                 clear(mark, 0)
-        faults = [f"a process outlived its kernel: {line}" for line in left]
+        faults = [] if closed or apart != "reader" else [cannot_start()]
+        faults += [f"a process outlived its kernel: {line}" for line in left]
         faults += [f"the read-only course has changed: {name}" for name in changed(before, course)]
         faults += [
             f"written outside of everybody's folders: {p}" for p in strays(room, known, uids)
@@ -154,6 +162,46 @@ def as_user(uid: int, apart: str) -> list[str]:
     return [*ids, *(READER if apart == "reader" else ["--inh-caps=-all"])]
 
 
+def free_uids(count: int) -> list[int]:
+    """User ids that belong to nobody here: what these write is taken for the room's."""
+    if not hasattr(os, "getuid"):
+        return [FIRST_UID] * count
+    import pwd
+
+    found: list[int] = []
+    for uid in itertools.count(FIRST_UID):
+        if len(found) == count:
+            return found
+        try:
+            pwd.getpwuid(uid)
+        except KeyError:
+            found.append(uid)
+
+
+def cannot_start() -> str:
+    """The fault of a Python that only root may read, with the first place that shuts people out."""
+    place = closed_place(Path(sys.executable))
+    return (
+        f"people cannot start this Python: {place} lies where only its owner may read. Make .venv "
+        "with one that everybody can read: rm -rf .venv; make check PYTHON=/usr/bin/python3"
+    )
+
+
+def closed_place(python: Path) -> Path:
+    """The first on the way to this Python, link by link, that others may not pass; the Python
+    itself where all may be passed, as when its packages are closed."""
+    hops = [python.absolute()]
+    while hops[-1].is_symlink():
+        hops.append(hops[-1].parent / hops[-1].readlink())
+    hops.append(python.resolve())  # also past links among the folders
+    for hop in hops:
+        for place in [*reversed(hop.parents), hop]:
+            need = stat.S_IXOTH if place.is_dir() else stat.S_IROTH | stat.S_IXOTH
+            if place.stat().st_mode & need != need:
+                return place
+    return python
+
+
 def separation() -> str:
     """How people can be kept apart here: a key of TOLD."""
     if not hasattr(os, "getuid") or os.getuid() != 0:
@@ -164,7 +212,7 @@ def separation() -> str:
             again = (
                 "import subprocess as s, sys, torch.version; s.check_call([sys.executable, '-V'])"
             )
-            tried = [*as_user(FIRST_UID, apart), sys.executable, "-c", again]
+            tried = [*as_user(free_uids(1)[0], apart), sys.executable, "-c", again]
             if not subprocess.run(tried, capture_output=True, cwd="/").returncode:
                 return apart
     return "root"
@@ -187,7 +235,7 @@ def share(root: Path, room: Path) -> Path:
     return course
 
 
-def seat(room: Path, course: Path, number: int) -> Person:
+def seat(room: Path, course: Path, number: int, uid: int) -> Person:
     """A person's folders, with a copy of what is worked in."""
     folder = room / f"person_{number}"
     for name in ("home", "tmp"):
@@ -198,7 +246,7 @@ def seat(room: Path, course: Path, number: int) -> Person:
     (folder / "said").touch()
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o700 if path.is_dir() else 0o600)
-    return Person(number, folder)
+    return Person(number, folder, uid)
 
 
 def begin(

@@ -180,7 +180,8 @@ def _table(found: Sequence[LessonGain]) -> str:
         return "No answer sheet was found: collect the folder answers/questions of each reader."
     rows = [["lesson", "people", "before", "after", "gain", "normalised"]]
     for one in found:
-        numbers = [f"{x:.2f}" for x in (one.before, one.after, one.gain)] if one.people else "---"
+        means = (one.before, one.after, one.gain)
+        numbers = [f"{x:.2f}" for x in means] if one.people else ["-"] * len(means)
         part = "-" if one.normalised is None else f"{one.normalised:.2f}"
         rows.append([one.lesson, str(one.people), *numbers, part])
     notes = [

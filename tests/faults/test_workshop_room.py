@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import uuid
 from pathlib import Path
@@ -50,7 +53,7 @@ def test_two_people_go_through_a_lesson_each_with_ranks_of_their_own(tmp_path, m
     root, names = course(tmp_path, lesson=[(RANKS, "[3, 3]")])
     shutil.rmtree(root / "ddp_lessons")
     shutil.copytree(ROOT / "ddp_lessons", root / "ddp_lessons")
-    report = workshop_room.hold(root, 2, names, every=0.05)
+    report = workshop_room.hold(root, 2, names, every=0.05, closed=True)
     assert report.ok, workshop.told(report)
     assert [(one.user, one.name, one.ranks) for one in report.lessons] == [
         (1, "notebooks/lesson.ipynb", 2),
@@ -76,7 +79,7 @@ def test_what_differs_raises_strays_or_stays_is_a_failure_with_its_name(tmp_path
         stays=[(sleeper, "")],
     )
     try:
-        report = workshop_room.hold(root, 1, [*names, "notebooks/missing.ipynb"])
+        report = workshop_room.hold(root, 1, [*names, "notebooks/missing.ipynb"], closed=True)
     finally:
         stray.unlink(missing_ok=True)
     assert not report.ok
@@ -98,13 +101,69 @@ def test_nobody_but_root_can_write_into_the_shared_course(tmp_path: Path):
     write = "from pathlib import Path\nimport ddp_lessons\n"
     write += "Path(ddp_lessons.__file__).write_text('mine')"
     root, names = course(tmp_path, writes=[(write, "")])
-    report = workshop_room.hold(root, 1, names)
+    report = workshop_room.hold(root, 1, names, closed=True)
     assert not report.ok
     faults = "\n".join([*report.lessons[0].faults, *report.faults])
     if workshop_room.separation() == "root":
         assert "the read-only course has changed: ddp_lessons/__init__.py" in faults
     else:
         assert "PermissionError" in faults
+
+
+def test_a_python_that_only_root_may_read_fails_the_check_unless_it_is_known(
+    tmp_path, monkeypatch, capsys
+):
+    """Here the first person's process need not even start: what the room says is looked at."""
+    monkeypatch.setattr(workshop_room, "separation", lambda: "reader")
+    monkeypatch.setattr(workshop_room, "begin", idle)
+    monkeypatch.setattr(workshop_room, "cannot_start", lambda: "people cannot start it")
+    root, _ = course(tmp_path)
+    assert workshop_room.hold(root, 1, [], closed=True).ok
+    report = workshop_room.hold(root, 1, [])
+    assert report.faults == ("people cannot start it",) and not report.ok
+    assert workshop.told(report).endswith("people cannot start it")
+
+
+def idle(person: workshop_room.Person, *_: object) -> None:
+    person.process = subprocess.Popen([sys.executable, "-c", ""])
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no permissions of this kind here")
+def test_the_closed_place_on_the_way_to_a_python_is_named(tmp_path):
+    closed = tmp_path / "root" / "versions"
+    closed.mkdir(parents=True)
+    (closed / "python3").touch(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("python3")
+    (tmp_path / "bin" / "python3").symlink_to(closed / "python3")
+    while (
+        place := workshop_room.closed_place(tmp_path / "bin" / "python")
+    ) in tmp_path.parents or (place == tmp_path):
+        place.chmod(place.stat().st_mode | 0o001)
+    assert place == tmp_path / "bin" / "python"
+    (tmp_path / "root").chmod(0o700)
+    assert workshop_room.closed_place(tmp_path / "bin" / "python") == tmp_path / "root"
+
+
+def test_nobody_who_has_a_name_here_is_taken_for_one_of_the_room(monkeypatch):
+    pwd = pytest.importorskip("pwd")
+    first = workshop_room.FIRST_UID
+
+    def getpwuid(uid: int) -> str:
+        if uid in (first, first + 2):
+            return "somebody"
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", getpwuid)
+    assert workshop_room.free_uids(3) == [first + 1, first + 3, first + 4]
+
+
+@pytest.mark.parametrize("people", ["0", "-3", "many"])
+def test_a_room_of_nobody_is_refused_in_one_sentence(people, capsys):
+    with pytest.raises(SystemExit) as ended:
+        workshop.main(["check", "--people", people])
+    assert ended.value.code == 2
+    assert f"{people} people are no room" in capsys.readouterr().err
 
 
 def test_every_change_of_the_course_is_seen(tmp_path: Path):
@@ -121,5 +180,5 @@ def test_every_change_of_the_course_is_seen(tmp_path: Path):
 
 @pytest.mark.slow
 def test_eight_people_go_through_the_first_four_lessons_at_once():
-    report = workshop_room.hold(ROOT, 8, workshop.notebooks([], 4))
+    report = workshop_room.hold(ROOT, 8, workshop.notebooks([], 4), closed=True)
     assert report.ok, workshop.told(report)

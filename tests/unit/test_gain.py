@@ -234,6 +234,36 @@ def test_the_command_prints_the_table_and_ends_with_0(tmp_path, capsys):
     assert "Hake 1998" in text
 
 
+def test_several_homes_are_read_though_all_sheets_have_one_name(tmp_path, capsys):
+    homes = [tmp_path / name / "ddp" for name in ("ada", "bob", "eve")]
+    for home in homes:
+        put(home / "notebooks" / sheets.shown(TOPIC.lesson), sheet(BAD, KEY))
+    assert command.main(["gain", *map(str, homes)]) == 0
+    text = capsys.readouterr().out
+    assert "06_gradient_averaging       3" in text and "Left out" not in text
+
+
+def test_sheets_in_one_folder_count_whatever_their_files_are_called(tmp_path):
+    for name in ("ada.json", "06_gradient_averaging.json", "06_gradient_averaging (1).json"):
+        put(tmp_path / name, sheet(BAD, KEY))
+    assert len(gain.collect([tmp_path]).sheets) == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pipes of this kind here")
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_a_reader_that_closes_the_pipe_early_leaves_no_traceback(tmp_path, form):
+    put(tmp_path / "06.json", sheet(BAD, KEY))
+    reading, writing = os.pipe()
+    os.close(reading)
+    told = [sys.executable, "-m", "ddp_lessons", "gain", *form, str(tmp_path)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    try:
+        done = subprocess.run(told, env=env, stdout=writing, stderr=subprocess.PIPE, timeout=60)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_the_command_ends_with_1_where_no_sheet_is(tmp_path, capsys):
     assert command.main(["gain", str(tmp_path)]) == 1
     assert "No answer sheet was found" in capsys.readouterr().out
