@@ -168,14 +168,15 @@ def free_uids(count: int) -> list[int]:
         return [FIRST_UID] * count
     import pwd
 
-    found: list[int] = []
-    for uid in itertools.count(FIRST_UID):
-        if len(found) == count:
-            return found
+    def has_a_name(uid: int) -> bool:
         try:
-            pwd.getpwuid(uid)
+            return bool(pwd.getpwuid(uid))
         except KeyError:
-            found.append(uid)
+            return False
+
+    return list(
+        itertools.islice(itertools.filterfalse(has_a_name, itertools.count(FIRST_UID)), count)
+    )
 
 
 def cannot_start() -> str:
