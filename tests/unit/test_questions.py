@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -324,6 +325,23 @@ def test_a_sheet_that_was_written_by_hand_and_wrongly_is_no_sheet(change):
     questions(LESSON, before="???")
     SHEET.write_text(json.dumps(stored() | change), encoding="utf-8")
     assert "Not kept" in repr(questions(LESSON, before=KEY))
+
+
+def test_a_topic_has_another_version_where_a_letter_means_something_else_and_only_there():
+    topic = TOPICS[0]
+    one = topic.questions[0]
+
+    def version(**change: object) -> str:
+        changed = dataclasses.replace(one, **change)
+        return objectives.Topic(topic.lesson, (changed, *topic.questions[1:])).version
+
+    assert version() == version(because="So.", objective="other") == topic.version
+    others = [
+        version(ask="Other?"),
+        version(choices=one.choices[::-1]),
+        version(right="b" if one.right == "a" else "a"),
+    ]
+    assert len({topic.version, *others}) == 4
 
 
 def test_answers_to_other_questions_do_not_count_any_more():
