@@ -44,6 +44,15 @@ def test_a_rank_is_what_its_files_say(tmp_path):
     assert (rank.stdout, rank.stderr, run.values("x")) == ("out\n", "err\n", [1])
 
 
+def test_torchs_line_about_names_is_not_among_what_a_rank_or_the_scripts_own_process_said(tmp_path):
+    line = b"[W1 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved.\n"
+    leave(tmp_path, 0, events=[STARTED, ENDED], stderr=b"before\n" + line + b"after\n")
+    (tmp_path / "starter").mkdir()
+    (tmp_path / "starter" / "stderr").write_bytes(line)
+    run = read(tmp_path)
+    assert (run[0].stderr, run.starter.stderr) == ("before\nafter\n", "")
+
+
 def test_a_rank_that_left_no_file_at_all_is_there_and_not_finished(tmp_path):
     (rank,) = run = read(tmp_path, exitcodes={})
     assert not run.ok
