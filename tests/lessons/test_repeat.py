@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import nbformat
+import psutil
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import repeat
@@ -27,3 +30,15 @@ def test_a_run_that_differs_is_counted_and_shown(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "2 of 3 on" in told and "1 of 3 runs differed" in told
     assert "Cell 0" in told
+
+
+def test_a_run_shares_its_core_with_a_process_that_never_rests():
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    with repeat.busy():
+        others = [one for one in psutil.Process().children() if one.cmdline() == repeat.RESTLESS]
+        assert others
+        if before:
+            assert os.sched_getaffinity(0) == {min(before)}
+            assert [one.cpu_affinity() for one in others] == [[min(before)]] * len(others)
+    assert not any(one.is_running() for one in others)
+    assert before is None or os.sched_getaffinity(0) == before
