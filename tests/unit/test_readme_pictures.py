@@ -62,3 +62,32 @@ def test_the_alternative_text_says_what_is_seen(one: dict):
         notebook = nbformat.read(ROOT / "notebooks" / f"{slug}.ipynb", as_version=4)
         [cell] = [cell for cell in notebook.cells if source in cell.source]
         assert cell.outputs[-1].data["text/plain"] in one["alt"]
+
+
+def drawn(colour: str, size: int = 40) -> Image.Image:
+    picture = Image.new("RGB", (200, 100), "white")
+    picture.paste(colour, (10, 10, 10 + size, 10 + size))
+    return picture
+
+
+def test_a_picture_is_written_anew_where_it_shows_something_else_and_only_there(tmp_path: Path):
+    pytest.importorskip("playwright")
+    import pictures
+
+    path = tmp_path / "a.gif"
+    first = [drawn("black"), drawn("navy")]
+
+    def is_new(*frames: Image.Image) -> bool:
+        path.unlink(missing_ok=True)
+        pictures.save(path, first)
+        before = path.read_bytes()
+        pictures.save(path, list(frames))
+        return path.read_bytes() != before
+
+    softer = first[0].copy()
+    softer.putpixel((10, 10), (40, 40, 40))  # the edge of a letter
+    assert not is_new(*first)
+    assert not is_new(softer, first[1])
+    assert is_new(first[0], drawn("red"))
+    assert is_new(first[0], drawn("navy", 41))
+    assert is_new(first[0])
