@@ -17,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 import workshop
 import workshop_room
 import workshop_traces
+import workshop_user
 
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = """
@@ -67,6 +68,7 @@ def test_two_people_go_through_a_lesson_each_with_ranks_of_their_own(tmp_path, m
 
 def test_what_differs_raises_strays_or_stays_is_a_failure_with_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(workshop_room, "GONE", 1.0)
+    monkeypatch.setattr(workshop_room, "changed", lambda *_: ["notebooks/right.ipynb"])
     stray = Path(tempfile.gettempdir(), f"stray-{uuid.uuid4().hex}")
     sleeper = "import subprocess, sys\nchild = subprocess.Popen("
     sleeper += "[sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
@@ -88,6 +90,7 @@ def test_what_differs_raises_strays_or_stays_is_a_failure_with_its_name(tmp_path
     assert faults["differs"].startswith("cell 2 (1 + 2):\n  was ['4']\n  now ['3']")
     assert faults["raises"].startswith("cell 1:") and "ZeroDivisionError" in faults["raises"]
     assert "was not gone through" in faults["missing"]
+    assert "the read-only course has changed: notebooks/right.ipynb" in report.faults
     outlived = [one for one in report.faults if one.startswith("a process outlived its kernel")]
     assert len(outlived) == 1 and "time.sleep(600)" in outlived[0]
     if workshop_room.separation() in workshop_room.OWN_UIDS:
@@ -164,6 +167,33 @@ def test_a_room_of_nobody_is_refused_in_one_sentence(people, capsys):
         workshop.main(["check", "--people", people])
     assert ended.value.code == 2
     assert f"{people} people are no room" in capsys.readouterr().err
+
+
+def test_the_shared_course_is_whole_and_nobody_may_write_there(tmp_path: Path):
+    root, (name,) = course(tmp_path, one=[("1 + 1", "2")])
+    shared = workshop_room.share(root, tmp_path / "room")
+    assert {path.stat().st_mode & 0o222 for path in [shared, *shared.rglob("*")]} == {0}
+    assert (shared / name).read_bytes() == (root / name).read_bytes()
+
+
+def test_a_person_who_used_another_package_is_a_failure(tmp_path: Path):
+    person = workshop_room.Person(1, tmp_path, uid=0)
+    for number, package in enumerate((tmp_path / "ddp_lessons", "/other/ddp_lessons")):
+        person.ended.append({"ended": str(number), "package": str(package), "faults": []})
+    right, wrong = workshop_room.results(person, ["0", "1"], tmp_path)
+    assert right.faults == ()
+    assert wrong.faults == ("used the package in /other/ddp_lessons, not the shared one",)
+
+
+def test_of_a_cell_all_is_compared_that_nbval_compares():
+    outputs = [
+        new_output("stream", name="stdout", text="printed\n"),
+        new_output("stream", name="stderr", text="complained\n"),
+        new_output("display_data", {"text/plain": "drawn", "text/html": "<b>drawn</b>"}),
+        new_output("error", ename="E", evalue="\x1b[1mwrong\x1b[0m", traceback=["frames"]),
+    ]
+    cell = new_code_cell("", outputs=outputs)
+    assert workshop_user.text(cell) == ["printed\n", "drawn", "E: wrong"]
 
 
 def test_every_change_of_the_course_is_seen(tmp_path: Path):
