@@ -45,6 +45,7 @@ def course(folder: Path, **notebooks: list[tuple[str, str]]) -> tuple[Path, list
     return folder, names
 
 
+@pytest.mark.slow
 def test_two_people_go_through_a_lesson_each_with_ranks_of_their_own(tmp_path, monkeypatch):
     rooms = []
     share = workshop_room.share

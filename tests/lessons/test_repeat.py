@@ -6,6 +6,7 @@ import os
 
 import nbformat
 import psutil
+import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import repeat
@@ -20,6 +21,7 @@ print(there)
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_differs_is_counted_and_shown(tmp_path, capsys):
     source = NOW_AND_THEN.format(mark=str(tmp_path / "mark"))
     output = new_output("stream", name="stdout", text="False\n")
