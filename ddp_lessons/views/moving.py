@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ipywidgets import VBox
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
-FOLDED = "<details><summary>as a still picture</summary>{}</details>"
+FOLDED = "<details><summary>still picture (run the cell to see it move)</summary>{}</details>"
 
 
 def display_moving(widget: Callable[[], VBox | None], still: Picture) -> None:
