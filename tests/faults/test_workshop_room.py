@@ -15,6 +15,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import workshop
+import workshop_apart
 import workshop_room
 import workshop_traces
 import workshop_user
@@ -94,7 +95,7 @@ def test_what_differs_raises_strays_or_stays_is_a_failure_with_its_name(tmp_path
     assert "the read-only course has changed: notebooks/right.ipynb" in report.faults
     outlived = [one for one in report.faults if one.startswith("a process outlived its kernel")]
     assert len(outlived) == 1 and "time.sleep(600)" in outlived[0]
-    if workshop_room.separation() in workshop_room.OWN_UIDS:
+    if workshop_room.separation() in workshop_apart.OWN_UIDS:
         assert f"written outside of everybody's folders: {stray}" in report.faults
     told = workshop.told(report)
     assert "person 1, notebooks/raises.ipynb, cell 1:" in told
@@ -141,17 +142,17 @@ def test_the_closed_place_on_the_way_to_a_python_is_named(tmp_path):
     (tmp_path / "bin" / "python").symlink_to("python3")
     (tmp_path / "bin" / "python3").symlink_to(closed / "python3")
     while (
-        place := workshop_room.closed_place(tmp_path / "bin" / "python")
+        place := workshop_apart.closed_place(tmp_path / "bin" / "python")
     ) in tmp_path.parents or (place == tmp_path):
         place.chmod(place.stat().st_mode | 0o001)
     assert place == tmp_path / "bin" / "python"
     (tmp_path / "root").chmod(0o700)
-    assert workshop_room.closed_place(tmp_path / "bin" / "python") == tmp_path / "root"
+    assert workshop_apart.closed_place(tmp_path / "bin" / "python") == tmp_path / "root"
 
 
 def test_nobody_who_has_a_name_here_is_taken_for_one_of_the_room(monkeypatch):
     pwd = pytest.importorskip("pwd")
-    first = workshop_room.FIRST_UID
+    first = workshop_apart.FIRST_UID
 
     def getpwuid(uid: int) -> str:
         if uid in (first, first + 2):
@@ -159,7 +160,7 @@ def test_nobody_who_has_a_name_here_is_taken_for_one_of_the_room(monkeypatch):
         raise KeyError(uid)
 
     monkeypatch.setattr(pwd, "getpwuid", getpwuid)
-    assert workshop_room.free_uids(3) == [first + 1, first + 3, first + 4]
+    assert workshop_apart.free_uids(3) == [first + 1, first + 3, first + 4]
 
 
 @pytest.mark.parametrize("people", ["0", "-3", "many"])
