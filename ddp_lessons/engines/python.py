@@ -61,7 +61,16 @@ class Engine(Marked):
         if not done and self._running == set(ends) and not any(ends.values()):
             # All is well so far, and the script goes on after its ranks: so does the run.
             del ends[max(ends)]
+        if self._script_was_killed():
+            # Its ranks end with it, some a moment later than others.
+            ends |= {rank: ends.get(rank) for rank in self._running}
         return ends
+
+    def _script_was_killed(self) -> bool:
+        events = collect.read_events(self._job.folder / bootstrap.STARTER)
+        # In this order: the end marker is written before the process goes.
+        gone = "started" in events and not self.is_alive(events["started"]["pid"])
+        return gone and not self._starter_end()
 
     def reported_code(self, rank: int) -> int | None:
         return self._starter_end().get("codes", {}).get(str(rank))

@@ -11,7 +11,7 @@ import pytest
 from ddp_lessons import own_ranks
 from ddp_lessons.engines import Job
 from ddp_lessons.engines.marked import Marked
-from ddp_lessons.engines.python import own_environment
+from ddp_lessons.engines.python import Engine, own_environment
 from ddp_lessons.engines.torchrun import reported
 
 TERM, KILL = -signal.SIGTERM, -signal.SIGKILL
@@ -20,6 +20,13 @@ TERM, KILL = -signal.SIGTERM, -signal.SIGKILL
 def a_job(folder: Path, **facts) -> Job:
     given = {"max_restarts": 0, "env": {}, "nnodes": 1, "world_size": 2, **facts}
     return Job(folder, port=1, visible=(None,), **given)
+
+
+def note(here: Path, **event: object) -> None:
+    """Write a milestone as the process would whose folder this is."""
+    here.mkdir(parents=True, exist_ok=True)
+    with open(here / "events.jsonl", "a") as file:
+        file.write(json.dumps({"time": 0.0, **event}) + "\n")
 
 
 class Dead(Marked):
@@ -33,10 +40,7 @@ class Dead(Marked):
             self.write(rank, event="started", pid=0)
 
     def write(self, rank: int, **event: object) -> None:
-        here = self._job.folder / f"attempt_0/rank_{rank}"
-        here.mkdir(parents=True, exist_ok=True)
-        with open(here / "events.jsonl", "a") as file:
-            file.write(json.dumps({"time": 0.0, **event}) + "\n")
+        note(self._job.folder / f"attempt_0/rank_{rank}", **event)
 
     def is_alive(self, pid: int) -> bool:
         return False
@@ -60,6 +64,43 @@ def test_an_end_marker_says_more_than_a_starter(tmp_path):
 
 def test_a_rank_of_which_nobody_says_how_it_ended_has_no_exit_code(tmp_path):
     assert Dead(tmp_path, {0: None}).wait(0) == {0: None}
+
+
+class Spawned(Engine):
+    """Ranks of a script's own process; `alive` are the process ids that live."""
+
+    def __init__(self, folder: Path, alive: set[int]):
+        super().__init__(a_job(folder))
+        self._running = {0, 1}
+        self.alive = alive
+        for place, pid in (("starter", 10), ("attempt_0/rank_0", 20), ("attempt_0/rank_1", 21)):
+            note(folder / place, event="started", pid=pid)
+
+    def is_alive(self, pid: int) -> bool:
+        return pid in self.alive
+
+    def starters_ended(self) -> bool:
+        return False  # the guard above the script's process is still at work
+
+
+def test_a_script_that_was_killed_has_ended_each_of_its_ranks_though_some_still_live(tmp_path):
+    ranks = Spawned(tmp_path, alive={20})
+    assert ranks.wait(0) == {0: None, 1: None}
+    assert ranks.running() == set()  # so that none counts as stopped at the end of the run
+
+
+def test_a_rank_that_was_interrupted_with_its_script_keeps_the_code_in_its_end_marker(tmp_path):
+    ranks = Spawned(tmp_path, alive={20})
+    note(tmp_path / "attempt_0/rank_1", event="ended", code=0)
+    assert ranks.wait(0) == {0: None, 1: 0}
+
+
+def test_a_script_that_lives_or_has_told_its_end_ends_no_rank_by_that(tmp_path):
+    alive = Spawned(tmp_path / "alive", alive={10, 20})
+    assert alive.wait(0) == {}
+    told = Spawned(tmp_path / "told", alive={20})
+    note(tmp_path / "told/starter", event="ended", code=1)
+    assert told.wait(0) == {}
 
 
 def test_torchruns_report_is_read_by_global_rank():
