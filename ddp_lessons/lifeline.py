@@ -71,11 +71,8 @@ def lead_own_group() -> None:
     take its children along."""
     if hasattr(os, "setpgid") and os.getpgrp() != os.getpid():
         os.setpgid(0, 0)
-    # The server blocks SIGINT. A rank, out of Stop's reach now, takes it again, but none of before.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Python heeds none that it was started without, as in the background of a shell.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def hang_on(folder: Path) -> None:

@@ -11,12 +11,13 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import types
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import util
 from multiprocessing.connection import wait
@@ -47,13 +48,12 @@ def prepare() -> None:
         )
     if METHOD != "forkserver":
         return
-    from multiprocessing import forkserver, resource_tracker
+    from multiprocessing import forkserver
 
     with _lock, _server_environment():
         _shorten_socket_path()
         forkserver.set_forkserver_preload(PRELOAD)
-        resource_tracker.ensure_running()  # it unblocks SIGINT when it starts
-        with _sigint_blocked():
+        with _groups_of_their_own():
             forkserver.ensure_running()
 
 
@@ -75,14 +75,26 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """What starts here is deaf to Stop: it reaches the kernel's whole process group and would end
-    the server, with a traceback in the notebook, while it imports torch."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _groups_of_their_own() -> Iterator[None]:
+    """Keep what multiprocessing starts here out of the kernel's process group.
+
+    Stop interrupts that group, and would end a server that still imports torch, with a traceback in
+    the notebook. And a kernel that is to end waits until no child of that group is left: 29 seconds
+    for multiprocessing's resource tracker, which ends when its pipe does and on no signal.
+    JupyterLab kills the kernel long before, and its folders would stay.
+    """
+    before = util.spawnv_passfds
+
+    def start(path: str, args: list[str], fds: Sequence[int]) -> int:
+        process = subprocess.Popen(args, executable=path, pass_fds=fds, process_group=0)
+        process.returncode = 0  # multiprocessing waits for it, not Popen
+        return process.pid
+
+    util.spawnv_passfds = start
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        util.spawnv_passfds = before
 
 
 def _shorten_socket_path() -> None:

@@ -141,6 +141,8 @@ class Kernel:
         self._manager.restart_kernel(now=True)
 
     def shut_down(self) -> None:
+        """Ask the kernel to end, and wait until it has, by itself."""
+        self._manager.shutdown_wait_time = GENEROUS
         self._manager.shutdown_kernel(now=False)
 
     def close(self) -> None:

@@ -97,6 +97,20 @@ def test_no_worker_survives_a_normal_exit_of_the_kernel(script, tmp_path):
         gone(lambda: marked(started.mark), SOON)
 
 
+def test_a_kernel_that_is_shut_down_waits_for_nothing_of_ours_and_takes_its_folder_along(script):
+    hello = script("print('hello')\n")
+    with kernel() as started:
+        started.run(f"from ddp_lessons import launch\nlaunch({str(hello)!r}, 1)")
+        # ipykernel waits until its process group is empty, and JupyterLab kills it meanwhile.
+        assert in_groups({started.pid}) == {started.pid}
+        folder = Path(
+            started.run("from ddp_lessons import folders\nprint(folders.session())").strip()
+        )
+        assert folder.is_dir()
+        started.shut_down()
+        assert not folder.exists()
+
+
 def test_a_program_that_ends_while_a_thread_launches_does_not_wait_for_the_ranks(script, tmp_path):
     folder = tmp_path / "there"
     text = code(script, folder, ("forkserver",)) + WAIT.format(folder=str(folder))
