@@ -176,8 +176,14 @@ def test_what_every_rank_must_do_is_not_for_rank_0_alone(tmp_path):
 def test_a_batch_that_cannot_be_shared_is_refused(tmp_path):
     with pytest.raises(WorkerError) as caught:
         trained(tmp_path, 3)
-    assert [rank.exitcode for rank in caught.value.run] == [2, 2, 2]
-    assert "--batch must divide" in caught.value.run[0].stderr
+    assert refused(caught.value, "--batch must divide")
+
+
+def refused(error: WorkerError, why: str) -> bool:
+    """Whether the rank to blame has left with that message: another one may have lost it before it
+    came so far."""
+    guilty = error.run[error.rank]
+    return guilty.exitcode == 2 and why in guilty.stderr
 
 
 def altered_start(folder: Path, *lines: str) -> Path:
@@ -194,8 +200,7 @@ def test_a_checkpoint_of_a_run_with_other_arguments_is_refused(tmp_path):
     for more in (("--batch", 32), ("--epochs", 4), ("--lr", 0.1)):
         with pytest.raises(WorkerError) as caught:
             trained(tmp_path, 1, *more)
-        assert caught.value.run[0].exitcode == 2
-        assert "with other arguments" in caught.value.run[0].stderr
+        assert refused(caught.value, "with other arguments")
     assert all(torch.equal(before[name], tensor) for name, tensor in model(stopped).items())
 
 
@@ -204,8 +209,7 @@ def test_ranks_that_do_not_see_the_same_checkpoint_are_refused(tmp_path):
     elsewhere = "sys.argv[sys.argv.index('--out') + 1] += os.environ['RANK'].strip('0')"
     with pytest.raises(WorkerError) as caught:
         launch(altered_start(tmp_path, elsewhere), args=["--out", tmp_path / "a", *SHORT])
-    assert [rank.exitcode for rank in caught.value.run] == [2, 2]
-    assert "they go on after steps [11, 0]" in caught.value.run[0].stderr
+    assert refused(caught.value, "they go on after steps [11, 0]")
     assert [line["step"] for line in lines(tmp_path / "a")] == [11]
 
 
