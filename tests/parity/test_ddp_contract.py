@@ -127,7 +127,7 @@ def test_rank_0s_running_mean_is_the_one_that_counts():
 
 
 def test_an_evaluation_on_rank_0_alone_waits_in_the_wrapper_and_passes_past_it():
-    report, run = failed("evaluate", device="cpu", timeout=5)
+    report, run = failed("evaluate", device="cpu", timeout=10)
     assert "rank 0 waits in the forward of DDP" in report
     assert "rank 1 waits in barrier" in report
     assert not run.records
@@ -143,7 +143,7 @@ def test_without_buffers_rank_0_may_evaluate_alone_through_the_wrapper(tmp_path)
 
 
 def test_uneven_steps_are_counted_and_join_passes_with_equal_weights():
-    report, _ = failed("uneven", device="cpu", timeout=5)
+    report, _ = failed("uneven", device="cpu", timeout=10)
     assert "DDP's forward: 5 times on rank 0; 6 times on rank 1." in report
     run = ran("uneven", "mended")
     assert run.values("steps") == [5, 6]
