@@ -41,6 +41,7 @@ class WillTheyMeet(Exercise):
     key = "02_process_groups/will_they_meet"
     minutes = 8
     names = ("will_they_meet",)
+    one_by_one = True
     requirements = {
         "form": f"the prediction has one of the three words for each of the {len(starts.EVERY)} "
         "processes",

@@ -54,6 +54,7 @@ class Exercise:
     requirements: Mapping[str, str]
     mistakes: Mapping[str, str]
     timeout: float = 8  # seconds for one case, start and end included
+    one_by_one = False  # judge() ends at the first requirement, in order, that its one case breaks
     may_change: frozenset[str] = frozenset()  # what of examine.state() an answer may alter
 
     def cases(self, seed: int) -> Sequence[Case]:

@@ -199,9 +199,13 @@ def _judged(task: Exercise, case: Case, results: Sequence[Any], run: Run) -> lis
 def _verdict(task: Exercise, case: str, faults: Sequence[Fault], runs: tuple[Run, ...]) -> Verdict:
     named = {fault.requirement for fault in faults if fault.requirement}
     # Of the others nothing is said: it was not looked at all of them, nor in all cases.
-    rest = None if faults else True
+    met = set() if faults else set(task.requirements)
+    if task.one_by_one and named:
+        order = list(task.requirements)
+        met.update(order[: min(map(order.index, named))])
     held = tuple(
-        (sentence, False if name in named else rest) for name, sentence in task.requirements.items()
+        (sentence, False if name in named else name in met or None)
+        for name, sentence in task.requirements.items()
     )
     if not faults:
         return Verdict(task.key, held, runs=runs)

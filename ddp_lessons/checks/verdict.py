@@ -12,7 +12,7 @@ from ddp_lessons.run import headed
 if TYPE_CHECKING:
     from ddp_lessons.run import Run
 
-MARKS = {True: "ok  {}", False: "no  {}", None: "?   {} (not seen)"}
+MARKS = {True: "ok  {}", False: "no  {}", None: "?   {} (not known yet)"}
 
 
 @dataclass(frozen=True)

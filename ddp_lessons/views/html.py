@@ -255,7 +255,7 @@ def machine(machine: Machine) -> str:
 
 def verdict(found: Verdict) -> str:
     """An exercise's verdict: a row for each requirement, then the failing case."""
-    marks = {True: "✓ held", False: "✗ not held", None: "? not seen"}
+    marks = {True: "✓ held", False: "✗ not held", None: "? not known yet"}
     # The text marks code by backticks; a table of sentences can do without.
     rows = [[said.replace("`", ""), marks[held]] for said, held in found.requirements]
     caption = f"{found.key}: {'passed' if found.passed else 'not passed'}"

@@ -9,8 +9,11 @@ from pathlib import Path
 import nbformat
 
 from ddp_lessons.checks import starts
+from ddp_lessons.checks.grade import grade
 from ddp_lessons.checks.starts import Process
 
+KEY = "02_process_groups/will_they_meet"
+ANSWERS = Path(__file__).resolve().parents[1] / "answers" / KEY
 EXERCISE = Path(__file__).resolve().parents[2] / "exercises" / "02_process_groups.ipynb"
 
 
@@ -28,6 +31,14 @@ def process(text: str) -> Process:
 
 def test_the_reader_is_told_of_the_starts_that_are_made():
     assert told() == starts.STARTS
+
+
+def test_a_prediction_of_the_right_form_is_told_so_though_its_words_are_wrong():
+    verdicts = {
+        name: grade(KEY, ANSWERS / f"{name}.py") for name in ("wrong_early_waits", "wrong_word")
+    }
+    held = {name: [held for _, held in one.requirements] for name, one in verdicts.items()}
+    assert held == {"wrong_early_waits": [True, False], "wrong_word": [False, None]}
 
 
 def test_every_word_is_right_for_some_process():

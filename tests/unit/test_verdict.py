@@ -41,7 +41,7 @@ def test_a_verdict_that_failed_says_what_held_the_case_and_the_usual_cause():
     assert repr(FAILED) == (
         "06_gradient_averaging/weighted: not passed\n"
         "  no  the gradient is right\n"
-        "  ?   nothing is changed (not seen)\n"
+        "  ?   nothing is changed (not known yet)\n"
         "  ok  all\n"
         "With 3 ranks, shards of 2, 1 and 0 <samples>:\n"
         "  rank 1 returned <b>[3.0]</b>,\n"
@@ -68,7 +68,7 @@ def test_the_error_is_the_verdict_and_shows_no_frames():
 @pytest.mark.parametrize("verdict", [PASSED, FAILED, BARE], ids=["passed", "failed", "bare"])
 def test_the_html_says_what_the_text_says(verdict: Verdict):
     seen = parsed(html.verdict(verdict)).text
-    marks = {True: "✓ held", False: "✗ not held", None: "? not seen"}
+    marks = {True: "✓ held", False: "✗ not held", None: "? not known yet"}
     head = f"{verdict.key}: {'passed' if verdict.passed else 'not passed'}"
     facts = [head, *(sentence for sentence, _ in verdict.requirements), *verdict.told]
     facts += [verdict.usual, f"With {verdict.case}:"] if verdict.case else []
