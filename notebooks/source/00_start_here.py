@@ -44,10 +44,10 @@ show("00_start_here/hello.py")
 # %%
 guess = None  # your number
 run = launch("00_start_here/hello.py", world_size=2)
-run
+compare(guess, sum(len(rank.stdout.splitlines()) for rank in run))
 
 # %%
-compare(guess, sum(len(rank.stdout.splitlines()) for rank in run))
+run
 
 # %% [markdown]
 # Every rank ran the whole script, so every rank printed its line.
@@ -140,7 +140,7 @@ show("00_start_here/order.py", light="numbers =")
 # > **Guess.** Which rank is ready last?
 
 # %%
-guess = None  # a rank
+guess = None  # 0 or 1
 run = launch("00_start_here/order.py", world_size=2)
 last = max(run.records, key=lambda record: record.time)
 compare(guess, last.rank)
@@ -195,7 +195,7 @@ record("me", my_rank=my_rank, size=size)
 # %% [markdown]
 # ## How the course fits together
 #
-# - **Lessons** are in `notebooks/`. Each one ends with two questions. From lesson 02 on, a lesson starts with questions about earlier ones.
+# - **Lessons** are in `notebooks/`. Each one asks three questions at its start, and again at its end, before two new ones. From lesson 02 on, a lesson starts with questions about earlier ones.
 # - **Exercises** are in `exercises/`, from lesson 02 on. A check runs your code on real ranks and says what is wrong with it.
 # - **Solutions** are in `solutions/`, under the same name as the exercise.
 # - **Scripts** that the ranks run are in `ddp_lessons/scripts/`.

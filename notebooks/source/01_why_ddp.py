@@ -93,11 +93,11 @@ show("01_why_ddp/data_parallel.py", light=["# 1.", "# 2.", "# 3.", "# 4.", "# 5.
 guess = None  # your number
 old = launch("01_why_ddp/data_parallel.py", world_size=1)
 new = launch("01_why_ddp/ddp_bytes.py", world_size=2)
-views.bytes_per_device({"DataParallel, rebuilt": old, "DDP": new})
-
-# %%
 first, second = old.values("device_0")[0], old.values("device_1")[0]  # bytes
 compare(guess, round(first / second))
+
+# %%
+views.bytes_per_device({"DataParallel, rebuilt": old, "DDP": new})
 
 # %% [markdown]
 # With DataParallel, device 0 fills up first, and the others have room left.

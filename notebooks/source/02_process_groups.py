@@ -92,7 +92,7 @@ run = launch("02_process_groups/setup.py", world_size=2)
 compare(guess, run.values("sum"))
 
 # %% [markdown]
-# From the next lesson on, `with process_group() as device:` stands for this frame.
+# In scripts, `with process_group() as device:` stands for this frame.
 
 # %% [markdown]
 # ## Backends: who carries the data
@@ -233,7 +233,7 @@ questions("02_process_groups", after=None)  # run, put your letters in, run agai
 # %% [markdown]
 # ## In practice
 #
-# - **On NCCL.** With `device_id=`, `init_process_group` connects the GPUs at once. Without it, that happens at the first collective, and `init_process_group` may return before the others have come ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group)). Leaving is a step that all ranks take together, so after an error `process_group()` does not try it there.
+# - **On NCCL.** With `device_id=`, `init_process_group` connects the GPUs at once. Without it, that happens at the first collective, and `init_process_group` may return before the others have come ([documentation](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group)). A rank that has failed may wait there for the others when it leaves. So after an error `process_group()` leaves out part 4: end the process instead.
 # - **Many machines.** `MASTER_ADDR` must be an address that every machine can reach. Ranks also talk on ports that the system chooses, so open the firewall between the machines, not only `MASTER_PORT`.
 # - **Fine print.** If you forget `destroy_process_group`, gloo can abort when Python ends, and NCCL [warns](https://docs.pytorch.org/docs/stable/distributed.html#shutdown). `launch()` hides both.
 

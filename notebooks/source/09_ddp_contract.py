@@ -46,13 +46,15 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 # | moment | what DDP does |
 # |---|---|
 # | wrapping | notes which parameters require a gradient; sends rank 0's parameters and buffers to all |
-# | forward of the wrapper | sends rank 0's buffers to all, unless the wrapper's last forward was under `no_grad` or `no_sync`; prepares the averaging |
+# | forward of the wrapper | sends rank 0's buffers to all, unless the wrapper's last forward was under `no_grad` or `no_sync` (trap 6); prepares the averaging |
 # | backward | averages the gradients of the noted parameters |
 #
-# ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never compares the weights. What goes wrong outside this table stays wrong, in silence.
+# ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never compares the weights. What goes wrong outside this table stays wrong.
 
 # %% [markdown]
-# ## Past the wrapper
+# ## Trap 1. Past the wrapper
+#
+# Call the inner model.
 
 # %%
 show("09_ddp_contract/through_module.py", light=["x =", "forward = ", "forward(x)"])
@@ -99,11 +101,11 @@ one = launch("09_ddp_contract/divided.py", world_size=1)
 views.gap_panels(traps, mends, to={"divided": one})
 
 # %% [markdown]
-# Between the ranks, a gap that grows means: gradients are not averaged. A gap that stays means: weights were changed, and equal steps keep them apart. `divided` has no gap between ranks: it shows only against one process, as in its panel.
+# Between the ranks, a gap that grows means: gradients are not averaged. A gap that stays means: weights were changed, and equal steps keep them apart. `divided` has no gap between ranks: it shows only against one process.
 #
 # <details><summary>A checkpoint has names, too</summary>
 #
-# The wrapper's `state_dict()` puts `module.` before each name, which a bare model does not know (next cell). Save `model.module.state_dict()`.
+# The wrapper's `state_dict()` puts `module.` before each name, which a bare model does not know. With `strict=False` it loads nothing (next cell). Save `model.module.state_dict()`.
 #
 # </details>
 
@@ -137,7 +139,7 @@ held = launch("09_ddp_contract/held.py", world_size=2)
 print("held.py:", held.values("local"), "then", held.values("averaged"))
 
 # %% [markdown]
-# The forward decides: it reads a flag, and prepares the averaging or not. `no_sync` lowers this flag. Some loops set it by hand, between forward and backward (`flag raised between`). Too late: the ranks keep different gradients. Mend: set it before the forward; keep the forward inside `no_sync`, too.
+# The forward decides: it reads a flag, and prepares the averaging or not. So keep the forward inside `no_sync`, which lowers the flag. Raised by hand between forward and backward (`flag raised between`), it comes too late: the ranks keep different gradients.
 #
 # `held.py`: a step under `no_sync`, then one without. The second backward averages all that `.grad` holds.
 
@@ -185,7 +187,7 @@ both = launch("09_ddp_contract/unused.py", args=["all", "find"])
 compare(guess, both.values("all_reduces")[0])
 
 # %% [markdown]
-# It costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`, not `unfrozen.py`: there each rank keeps its local gradient.
+# `find_unused_parameters` costs a walk through the graph, and an all-reduce in which the ranks say what they used ([source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp), `all_reduce_local_used_map`). It cures `unused.py`, not `unfrozen.py`: that weight was not noted, so each rank keeps its local gradient.
 #
 # Used on rank 0 only: without `find_unused_parameters`, rank 0 waits in its backward for the others; with it, the others' gradients count as 0.
 
@@ -217,7 +219,7 @@ compare(guess, own.values("running_mean")[1])
 # Rank 0 evaluates alone. Then rank 0 has 5 batches, rank 1 has 6. From each report, name ranks, lines and cause.
 
 # %%
-show("09_ddp_contract/evaluate.py", light=["rank() == 0", "if mended", "else"])
+show("09_ddp_contract/evaluate.py", light=["rank() == 0", "output =", "barrier"])
 
 # %% tags=["raises-exception"]
 launch("09_ddp_contract/evaluate.py", device="cpu", timeout=4)
@@ -228,7 +230,7 @@ launch("09_ddp_contract/uneven.py", device="cpu", timeout=4)
 # %% [markdown]
 # <details><summary>Ranks, lines and cause</summary>
 #
-# - Rank 0, line 26, waits in the wrapper's forward to send its buffers. Rank 1 waits in the barrier, line 27. Rank 0 need not wait each time: after a forward under `no_grad`, the next sends nothing. Mend: `model.module(x)`.
+# - Rank 0, line 23, waits in the wrapper's forward to send its buffers. Rank 1 waits in the barrier, line 24. It does not always wait: a forward that follows one under `no_grad` sends no buffers. Mend: `model.module(x)`.
 # - After 5 steps, rank 0 waits in the barrier, line 30. Rank 1 waits in its sixth backward, line 28. Mend: `with Join([model]):` around the loop. A rank that is done [takes part with zeros](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html).
 #
 # </details>

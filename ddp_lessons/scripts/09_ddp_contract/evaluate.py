@@ -20,10 +20,7 @@ with process_group() as device:
     model.eval()
     if dist.get_rank() == 0:
         with torch.no_grad():
-            if mended:
-                model.module(x)
-            else:
-                model(x)
+            output = model.module(x) if mended else model(x)
     dist.barrier()
     record("after the barrier", met=True)
     del model
