@@ -13,10 +13,13 @@ def explain(run: Run, stopped: set[int], timeout: float) -> str | None:
     stopped: ranks that were still running when launch() ended the run. timeout: seconds.
     """
     starter = run.starter
-    if starter is not None and was_killed(starter, run, stopped):
+    if starter is not None and was_cut_off(starter, run, stopped):
+        when = "while its ranks were at work, and they ended with it"
+        if not starter.came:
+            when = "before it had started a rank"
         return (
-            f"{run.script}: the script's own process was killed while its ranks were at work, and "
-            "they ended with it. Often the computer had no memory (RAM) left."
+            f"{run.script}: the script's own process was killed, or left by os._exit(), {when}. "
+            "Where it was killed, the computer often had no memory (RAM) left."
         )
     if starter is None or any(failed(run, rank.rank, stopped) for rank in run):
         return None
@@ -35,7 +38,7 @@ def failed(run: Run, rank: int, stopped: set[int]) -> bool:
     return one.started is not None and rank not in stopped and not succeeded(one)
 
 
-def was_killed(starter: Starter, run: Run, stopped: set[int]) -> bool:
+def was_cut_off(starter: Starter, run: Run, stopped: set[int]) -> bool:
     """Whether the script's own process ended without a word, and the ranks only because of that:
     mp.spawn() has Linux interrupt them then, and the guard kills what is left."""
     if starter.pid is None or starter.finished or starter.failure or stopped:

@@ -58,17 +58,17 @@ class Engine(Marked):
 
     def ended(self, done: bool) -> dict[int, int | None]:
         ends = super().ended(done)
+        if self._script_is_gone():
+            # Its ranks end with it, some a moment later than others.
+            return {rank: ends.get(rank) for rank in self._running}
         if not done and self._running == set(ends) and not any(ends.values()):
             # All is well so far, and the script goes on after its ranks: so does the run.
             del ends[max(ends)]
-        if self._script_was_killed():
-            # Its ranks end with it, some a moment later than others.
-            ends |= {rank: ends.get(rank) for rank in self._running}
         return ends
 
-    def _script_was_killed(self) -> bool:
+    def _script_is_gone(self) -> bool:
         events = collect.read_events(self._job.folder / bootstrap.STARTER)
-        # In this order: the end marker is written before the process goes.
+        # In this order: a process that can still do so writes its end marker before it goes.
         gone = "started" in events and not self.is_alive(events["started"]["pid"])
         return gone and not self._starter_end()
 

@@ -182,6 +182,7 @@ def test_a_spawned_rank_that_leaves_by_os_exit_is_never_a_success(script):
 
 def test_a_spawned_rank_that_is_interrupted_is_never_a_success(script):
     body = """
+        dist.barrier()  # rank 0 holds the store, and is not to go before rank 1 has joined
         if rank == 1:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(60)
@@ -201,9 +202,22 @@ def test_the_death_of_the_scripts_own_process_is_not_taken_for_an_end_of_the_ran
     """
     error = failing(script(spawns(body)))
     assert str(error).startswith(
-        "script.py: the script's own process was killed while its ranks were at work"
+        "script.py: the script's own process was killed, or left by os._exit(), while its ranks "
+        "were at work, and they ended with it."
     )
     assert not error.run.ok
+
+
+def test_a_script_that_is_cut_off_before_or_after_its_ranks_is_told_so(script):
+    cut = "os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)"
+    for end in cut:
+        before = failing(script(f"import os, signal\n{end}\n"))
+        assert "or left by os._exit(), before it had started a rank." in str(before)
+        after = failing(script(spawns(SUM, TAIL.rstrip() + f"\n        {end}\n")))
+        assert str(after) == (
+            "script.py: all ranks came to their end, and the script's own process ended early."
+        )
+        assert after.run.values("sum") == [3.0, 3.0]
 
 
 def test_a_function_that_cannot_be_pickled_is_named_with_the_way_out(script):
@@ -229,7 +243,7 @@ def test_spawned_ranks_that_wait_for_ever_are_named_at_the_limit(script):
 
 
 def test_another_number_of_ranks_than_launch_was_told_of_is_an_error(script):
-    body = SUM.replace("all_reduce(x)", "pass")
+    body = SUM.replace("all_reduce(x)", "dist.barrier()")
     path = script(spawns(body, TAIL.replace('int(os.environ["WORLD_SIZE"])', "3")))
     error = failing(path)
     assert str(error) == (

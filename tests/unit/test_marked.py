@@ -95,6 +95,15 @@ def test_a_rank_that_was_interrupted_with_its_script_keeps_the_code_in_its_end_m
     assert ranks.wait(0) == {0: None, 1: 0}
 
 
+def test_ranks_that_had_all_ended_well_keep_their_codes_when_their_script_is_killed(tmp_path):
+    ranks = Spawned(tmp_path, alive={10})
+    for rank in (0, 1):
+        note(tmp_path / f"attempt_0/rank_{rank}", event="ended", code=0)
+    assert ranks.wait(0) == {0: 0}  # the script lives, and so does the run
+    ranks.alive.clear()
+    assert ranks.wait(0) == {1: 0}
+
+
 def test_a_script_that_lives_or_has_told_its_end_ends_no_rank_by_that(tmp_path):
     alive = Spawned(tmp_path / "alive", alive={10, 20})
     assert alive.wait(0) == {}
