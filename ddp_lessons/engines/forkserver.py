@@ -81,7 +81,8 @@ def _groups_of_their_own() -> Iterator[None]:
     Stop interrupts that group, and would end a server that still imports torch, with a traceback in
     the notebook. And a kernel that is to end waits until no child of that group is left: 29 seconds
     for multiprocessing's resource tracker, which ends when its pipe does and on no signal.
-    JupyterLab kills the kernel long before, and its folders would stay.
+    JupyterLab kills the kernel long before, and its folders would stay. A tracker that somebody
+    else has started before is not moved.
     """
     before = util.spawnv_passfds
 
@@ -177,6 +178,7 @@ class Engine:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
+        self._home = _home()  # to ask at the end of this process would make another one
 
     def start(self, deadline: float) -> None:
         prepare()
@@ -221,7 +223,7 @@ class Engine:
         deadline = time.monotonic() + 10
         while self._processes and time.monotonic() < deadline:
             self.wait(deadline - time.monotonic())
-        guard.sweep(_home())
+        guard.sweep(self._home)
 
 
 def _kill_group(process: multiprocessing.process.BaseProcess) -> None:
