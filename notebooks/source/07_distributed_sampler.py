@@ -293,7 +293,7 @@ questions("07_distributed_sampler", after=None)  # run, put your letters in, run
 #
 # <details><summary>Answers</summary>
 #
-# 1. None: all ranks together meet all of them. But the order is the same in every epoch.
+# 1. None: all ranks together meet all of them (but for what `drop_last` leaves out). But the order is the same in every epoch.
 # 2. 3 and 2.
 #
 # </details>

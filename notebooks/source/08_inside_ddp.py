@@ -117,7 +117,7 @@ for run in parts:
 # %% [markdown]
 # ## Which gradients travel together
 #
-# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete: when all of its gradients are ready. From step 2 on, a bucket closes when it has reached `bucket_cap_mb`. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one makes a note, then calls DDP's own.
+# So DDP copies gradients into a **bucket**, one flat tensor, and sends it when it is complete (all of its gradients are ready) and those before it have gone. From step 2 on, a bucket closes when it has reached `bucket_cap_mb`. A **communication hook** is a function that DDP calls with each complete bucket, in place of its own all-reduce. The second parameter must be called `bucket`. This one makes a note, then calls DDP's own.
 
 # %%
 show(
@@ -138,7 +138,7 @@ compare(guess, sum(bucket["step"] == 1 for bucket in noted))
 [(bucket["step"], bucket["layers"]) for bucket in noted]
 
 # %% [markdown]
-# In the first step DDP does not know yet in which order the gradients come, so it takes one bucket (for each dtype) and waits for all. From the second step on it fills buckets in the order of the backward. `last` was defined first, but its gradient comes first.
+# In the first step DDP does not know in which order the gradients come, so it takes one bucket (for each dtype) and waits for all. From the second step on it fills buckets in the order of the backward. `last` was defined first, but its gradient comes first.
 #
 # <details><summary>Whose backward?</summary>
 #

@@ -15,7 +15,7 @@
 # <details><summary>Answers</summary>
 #
 # 1. In the backward.
-# 2. When every gradient in it is ready.
+# 2. When every gradient in it is ready, and in those before it.
 # 3. `sampler.set_epoch(epoch)`.
 #
 # </details>
@@ -46,7 +46,7 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 # | moment | what DDP does |
 # |---|---|
 # | wrapping | notes which parameters require a gradient; sends rank 0's parameters and buffers to all |
-# | forward of the wrapper | sends rank 0's buffers to all, unless the wrapper's last forward was under `no_grad` or `no_sync` (trap 6); prepares the averaging |
+# | forward of the wrapper | sends rank 0's buffers to all, unless the wrapper's last forward was under `no_grad` or `no_sync` (trap 6); after the first backward, also the order of the buckets; prepares the averaging |
 # | backward | averages the gradients of the noted parameters |
 #
 # ([Source](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py).) It never compares the weights. What goes wrong outside this table stays wrong.
@@ -60,7 +60,7 @@ show("01_why_ddp/ddp.py", light=["model(inputs", "model.module("])
 show("09_ddp_contract/through_module.py", light=["x =", "forward = ", "forward(x)"])
 
 # %% [markdown]
-# > **Guess.** Learning rate 0.1; both weights start at -0.0075. Through the wrapper, both are at -0.4575 after 3 steps. Where are they without it? Write a list, to four decimals.
+# > **Guess.** Learning rate 0.1; both weights start at -0.0075. Through the wrapper, both are at -0.4575 after 3 steps. Where are they without it? Write a list, four decimals.
 
 # %%
 guess = None  # [rank 0, rank 1]
@@ -172,7 +172,7 @@ for run in (broken, named):
     print([line for line in run[0].failure.message.splitlines() if line.startswith("Param")])
 
 # %% [markdown]
-# In step 1 nothing was averaged, and nobody said so. The next forward finds the last backward unfinished. By default the error has indices; with `TORCH_DISTRIBUTED_DEBUG=INFO`, names.
+# In step 1 nothing was averaged, silently. The next forward finds the last backward unfinished. By default the error has indices; with `TORCH_DISTRIBUTED_DEBUG=INFO`, names.
 #
 # Mend: remove the parameter, or `find_unused_parameters=True`.
 #
@@ -211,7 +211,7 @@ print("averaged, and one process:", averaged.values("running_mean"), whole.value
 compare(guess, own.values("running_mean")[1])
 
 # %% [markdown]
-# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost. Rank 0's 0.19, from its own batches only, goes into the checkpoint. Averaged after each forward, the buffer is that of one process.
+# Rank 0's buffers count. Step 2 began with 0.1 on both, so rank 1's first batch is lost. Rank 0's 0.19, from its own batches only, goes into the checkpoint.
 
 # %% [markdown]
 # ## Break it: who waits? Traps 9 and 10
