@@ -79,6 +79,7 @@ def late(folder, condition: str, seconds: int) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
+@pytest.mark.slow
 def test_what_ends_before_the_limit_is_not_said_to_have_come_to_it(script, tmp_path):
     text = """
         import os, sys
